@@ -1,0 +1,1 @@
+#include "ukernel/tile.h"

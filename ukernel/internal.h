@@ -1,0 +1,120 @@
+// What the ops share: reading params, selecting rows, checking extents. Not installed.
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions; see LICENSE.
+#ifndef UKERNEL_INTERNAL_H_
+#define UKERNEL_INTERNAL_H_
+
+#include "ukernel/ukernel.h"
+
+namespace uk {
+
+// ---------------------------------------------------------------- types
+
+struct Mmt4dType {
+  uint32_t flag;
+  int lhs_bits, rhs_bits, out_bits;
+};
+
+// NULL if flags name no type.
+const Mmt4dType* find_mmt4d_type(uint32_t flags);
+
+// Element width of a pack type, 0 if there is none.
+int pack_type_bits(uint32_t flags);
+
+// ---------------------------------------------------------------- selection
+
+// The best tile function row for a request, NULL if there is none. Never a generic row. `flags`:
+// type, SKIP (mmt4d) or TRANSPOSE_INNER (pack, unpack); others are ignored. cpu_data may be NULL.
+const uk_tile_row_t* select_tile(uint32_t op, uint32_t flags, int32_t m0, int32_t n0, int32_t k0,
+                                 const uint64_t* cpu_data);
+const uk_tile_row_t* generic_row(uint32_t op, uint32_t flags);
+
+// Whether a request with these flags and CPU may use the row, shape aside.
+bool row_is_eligible(const uk_tile_row_t& row, uint32_t op, uint32_t flags,
+                     const uint64_t* cpu_data);
+
+// Bytes of a level's vector registers, for the cost model of the query.
+int vector_bytes_at(size_t row_index);
+
+// ---------------------------------------------------------------- the scalar path
+
+void generic_mmt4d_tile(uint32_t type, void* out_tile, const void* lhs_panel, const void* rhs_panel,
+                        uk_index_t k1, uint32_t flags, int32_t m0, int32_t n0, int32_t k0);
+
+// ---------------------------------------------------------------- params
+
+// Copies what the caller knows of a params struct, zero for the rest. The smallest size accepted is
+// the first version's; the largest bounds the scan of a tail in case struct_size is garbage.
+template <class Params>
+uk_status_t read_params(const Params* params, Params& copy) {
+  constexpr size_t kFirstVersionSize = offsetof(Params, cpu_data) + sizeof(const uint64_t*);
+  constexpr size_t kMaxSize = 4096;
+  if (!params) return UK_STATUS_BAD_STRUCT_SIZE;
+  const size_t size = params->struct_size;
+  if (size < kFirstVersionSize || size > kMaxSize) return UK_STATUS_BAD_STRUCT_SIZE;
+  const char* bytes = reinterpret_cast<const char*>(params);
+  for (size_t i = sizeof(Params); i < size; ++i) {
+    if (bytes[i] != 0) return UK_STATUS_BAD_STRUCT_SIZE;
+  }
+  copy = Params{};
+  __builtin_memcpy(&copy, params, size < sizeof(Params) ? size : sizeof(Params));
+  return UK_STATUS_OK;
+}
+
+// ---------------------------------------------------------------- extents
+
+// Products and sums that remember whether any of them left int64.
+class Checked {
+ public:
+  uk_index_t mul(uk_index_t a, uk_index_t b) {
+    uk_index_t r = 0;
+    overflowed_ |= __builtin_mul_overflow(a, b, &r);
+    return r;
+  }
+  uk_index_t add(uk_index_t a, uk_index_t b) {
+    uk_index_t r = 0;
+    overflowed_ |= __builtin_add_overflow(a, b, &r);
+    return r;
+  }
+  bool overflowed() const { return overflowed_; }
+
+ private:
+  bool overflowed_ = false;
+};
+
+// One or two strided dimensions of contiguous runs, as the caller describes them.
+struct Layout {
+  const void* base;
+  uk_index_t offset;
+  uk_index_t size0, stride0;
+  uk_index_t size1, stride1;
+  uk_index_t run;  // elements of one contiguous run
+  int bits;        // per element
+};
+
+// The same as byte addresses: `count` rows of `length` bytes, `stride` >= 0 apart. The gaps between
+// the runs inside a row count as occupied.
+struct Rows {
+  uk_index_t first, count, stride, length;
+};
+
+// Fails on anything that leaves the address space or splits a byte. With any size zero: no rows.
+uk_status_t rows_of(const Layout& layout, Rows* rows);
+
+// Whether the runs of an output are disjoint: the smaller stride clears the run, the larger one
+// clears the whole of the other dimension.
+bool runs_are_disjoint(const Layout& layout);
+
+bool rows_overlap(const Rows& a, const Rows& b);
+
+// Byte address of an element that starts on a byte.
+inline char* at(void* base, uk_index_t element, int bits) {
+  return static_cast<char*>(base) + element * bits / 8;
+}
+inline const char* at(const void* base, uk_index_t element, int bits) {
+  return static_cast<const char*>(base) + element * bits / 8;
+}
+
+}  // namespace uk
+
+#endif  // UKERNEL_INTERNAL_H_

@@ -1,0 +1,139 @@
+// uk_mmt4d: check, select, walk the tiles.
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions; see LICENSE.
+#include "ukernel/internal.h"
+
+namespace uk {
+namespace {
+
+constexpr uint32_t kCallerFlags = UK_MMT4D_TYPE_MASK | UK_MMT4D_ACCUMULATE |
+                                  UK_MMT4D_ALLOW_GENERIC_FALLBACK |
+                                  UK_MMT4D_SKIP_INTERMEDIATE_ROUNDINGS;
+
+// All that does not concern the buffers. On success *row is the row to use.
+uk_status_t check_shape(const uk_mmt4d_params_t& p, const Mmt4dType** type,
+                        const uk_tile_row_t** row) {
+  *type = find_mmt4d_type(p.flags);
+  if (!*type) return UK_STATUS_BAD_TYPE;
+  if (p.flags & ~kCallerFlags) return UK_STATUS_BAD_FLAGS;
+  if (p.m < 0 || p.n < 0 || p.k < 0) return UK_STATUS_BAD_EXTENT;
+  if (p.m0 <= 0 || p.n0 <= 0 || p.k0 <= 0) return UK_STATUS_BAD_TILE_SHAPE;
+  const bool has_four_bit_operand = (*type)->lhs_bits < 8 || (*type)->rhs_bits < 8;
+  if (has_four_bit_operand && p.k0 % 2 != 0) return UK_STATUS_SPLIT_BYTE;
+  *row = select_tile(UK_OP_MMT4D, p.flags, p.m0, p.n0, p.k0, p.cpu_data);
+  if (!*row && (p.flags & UK_MMT4D_ALLOW_GENERIC_FALLBACK)) {
+    *row = generic_row(UK_OP_MMT4D, p.flags);
+  }
+  return *row ? UK_STATUS_OK : UK_STATUS_NO_TILE;
+}
+
+uk_status_t check_buffers(const uk_mmt4d_params_t& p, const Mmt4dType& type) {
+  if (p.m == 0 || p.n == 0) return UK_STATUS_OK;
+  if (!p.out || (p.k > 0 && (!p.lhs || !p.rhs))) return UK_STATUS_NULL_POINTER;
+  Checked c;
+  const uk_index_t lhs_panel = c.mul(p.k, c.mul(p.m0, p.k0));
+  const uk_index_t rhs_panel = c.mul(p.k, c.mul(p.n0, p.k0));
+  const uk_index_t out_row = c.mul(p.n, c.mul(p.m0, p.n0));
+  if (c.overflowed()) return UK_STATUS_OVERFLOW;
+  const Layout lhs = {p.lhs, p.lhs_offset, p.m, p.lhs_stride0, 1, 0, lhs_panel, type.lhs_bits};
+  const Layout rhs = {p.rhs, p.rhs_offset, p.n, p.rhs_stride0, 1, 0, rhs_panel, type.rhs_bits};
+  const Layout out = {p.out, p.out_offset, p.m, p.out_stride0, 1, 0, out_row, type.out_bits};
+  Rows lhs_rows, rhs_rows, out_rows;
+  uk_status_t status = rows_of(lhs, &lhs_rows);
+  if (status == UK_STATUS_OK) status = rows_of(rhs, &rhs_rows);
+  if (status == UK_STATUS_OK) status = rows_of(out, &out_rows);
+  if (status != UK_STATUS_OK) return status;
+  if (!runs_are_disjoint(out)) return UK_STATUS_BAD_STRIDE;
+  if (rows_overlap(out_rows, lhs_rows) || rows_overlap(out_rows, rhs_rows)) {
+    return UK_STATUS_OVERLAP;
+  }
+  return UK_STATUS_OK;
+}
+
+uk_index_t min(uk_index_t a, uk_index_t b) { return a < b ? a : b; }
+uk_index_t max(uk_index_t a, uk_index_t b) { return a > b ? a : b; }
+
+// The walk is blocked for caches of these sizes, in bytes: on the small side of today's CPUs, since
+// a block that is too small costs a few percent and one that is too large costs half.
+constexpr uk_index_t kPanelBytes = 24 << 10;      // one LHS and one RHS panel, in L1
+constexpr uk_index_t kLhsBlockBytes = 512 << 10;  // the LHS panels an RHS panel meets, in L2
+constexpr uk_index_t kStreamBytes = 4 << 20;      // an RHS this large comes from memory
+
+// K is split only where the accumulator holds the exact intermediate result.
+bool can_split_k(const uk_tile_row_t& row) {
+  return row.numerics == UK_NUMERICS_EXACT || row.numerics == UK_NUMERICS_FMA_CHAIN ||
+         row.numerics == UK_NUMERICS_MUL_ADD_CHAIN || row.numerics == UK_NUMERICS_BF16_DOT;
+}
+
+void walk_tiles(const uk_mmt4d_params_t& p, const Mmt4dType& type, const uk_tile_row_t& row) {
+  const uint32_t type_flag = p.flags & UK_MMT4D_TYPE_MASK;
+  const auto tile = reinterpret_cast<uk_mmt4d_tile_fn*>(row.function);
+  const uk_index_t lhs_step = uk_index_t{p.m0} * p.k0, rhs_step = uk_index_t{p.n0} * p.k0;
+  const uk_index_t lhs_step_bytes = max(lhs_step * type.lhs_bits / 8, 1);
+  const uk_index_t rhs_step_bytes = max(rhs_step * type.rhs_bits / 8, 1);
+  const uk_index_t out_tile = uk_index_t{p.m0} * p.n0;
+
+  // An RHS panel that meets one LHS panel is read once in any order: splitting K would only add
+  // traffic on OUT.
+  uk_index_t k_block = p.k;
+  if (p.m > 1 && can_split_k(row)) {
+    k_block = max(kPanelBytes / (lhs_step_bytes + rhs_step_bytes), 16);
+  }
+  k_block = max(min(k_block, p.k), 1);
+  const uk_index_t m_block = max(kLhsBlockBytes / (lhs_step_bytes * k_block), 1);
+  const bool rhs_streams = p.n * p.k * rhs_step_bytes >= kStreamBytes;
+
+  for (uk_index_t i0 = 0; i0 < p.m; i0 += m_block) {
+    const uk_index_t i_end = min(i0 + m_block, p.m);
+    // K = 0 still makes one round, which clears OUT or leaves it.
+    for (uk_index_t k = 0; k == 0 || k < p.k; k += k_block) {
+      const uk_index_t k1 = min(k_block, p.k - k);
+      const uint32_t accumulate = (k > 0) ? UK_MMT4D_ACCUMULATE : p.flags & UK_MMT4D_ACCUMULATE;
+      for (uk_index_t j = 0; j < p.n; ++j) {
+        const char* rhs = at(p.rhs, p.rhs_offset + j * p.rhs_stride0 + k * rhs_step, type.rhs_bits);
+        for (uk_index_t i = i0; i < i_end; ++i) {
+          const char* lhs =
+              at(p.lhs, p.lhs_offset + i * p.lhs_stride0 + k * lhs_step, type.lhs_bits);
+          char* out = at(p.out, p.out_offset + i * p.out_stride0 + j * out_tile, type.out_bits);
+          if (tile) {
+            // Only the first LHS panel finds the RHS panel in memory.
+            const bool prefetch = rhs_streams && i == i0;
+            tile(out, lhs, rhs, k1, accumulate | (prefetch ? UK_MMT4D_PREFETCH_RHS : 0));
+          } else {
+            generic_mmt4d_tile(type_flag, out, lhs, rhs, k1, accumulate, p.m0, p.n0, p.k0);
+          }
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace uk
+
+extern "C" {
+
+uk_status_t uk_mmt4d_info(const uk_mmt4d_params_t* params, const uk_tile_row_t** row) {
+  uk_mmt4d_params_t p;
+  const uk_status_t status = uk::read_params(params, p);
+  if (status != UK_STATUS_OK) return status;
+  if (!row) return UK_STATUS_NULL_POINTER;
+  const uk::Mmt4dType* type = nullptr;
+  const uk_tile_row_t* found = nullptr;
+  const uk_status_t shape_status = uk::check_shape(p, &type, &found);
+  if (shape_status == UK_STATUS_OK) *row = found;
+  return shape_status;
+}
+
+uk_status_t uk_mmt4d(const uk_mmt4d_params_t* params) {
+  uk_mmt4d_params_t p;
+  const uk::Mmt4dType* type = nullptr;
+  const uk_tile_row_t* row = nullptr;
+  uk_status_t status = uk::read_params(params, p);
+  if (status == UK_STATUS_OK) status = uk::check_shape(p, &type, &row);
+  if (status == UK_STATUS_OK) status = uk::check_buffers(p, *type);
+  if (status == UK_STATUS_OK) uk::walk_tiles(p, *type, *row);
+  return status;
+}
+
+}  // extern "C"

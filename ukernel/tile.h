@@ -1,0 +1,93 @@
+// What a row of a tiles.inc means, and the few macros every kernel file uses.
+//
+// A tile is one row in arch/<arch>/<isa>/tiles.inc. The row's columns give the symbol, the
+// declaration, the table entry and the definition, so nothing is typed twice:
+//
+//   UK_MMT4D_TILE(lhs, rhs, out, M0, N0, K0, arch, isa, numerics)
+//   UK_PACK_TILE(width, tile0, tile1, order, arch, isa)      width: x8 x16 x32 x64
+//   UK_UNPACK_TILE(width, tile0, tile1, order, arch, isa)    order: straight, transposed
+//
+// tile0 and tile1 are the tile as it is stored. `numerics` is the lower-case tail of a
+// UK_NUMERICS_* name. A file that includes a tiles.inc defines the three macros first; the ones it
+// has no use for become UK_IGNORE_ROW.
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions; see LICENSE.
+#ifndef UKERNEL_TILE_H_
+#define UKERNEL_TILE_H_
+
+#include "ukernel/ukernel.h"
+
+// Kernel bodies are templates in an unnamed namespace, inlined into their public symbol: a COMDAT
+// copy compiled with AVX-512 flags could win the link and run on an older CPU.
+#define UK_INLINE inline __attribute__((always_inline))
+
+// Loops over accumulators must disappear, or the accumulators live in memory (40 times slower with
+// g++ 12 -O2). 64 is above every trip count that a register file permits.
+#define UK_UNROLL _Pragma("GCC unroll 64")
+
+#define UK_IGNORE_ROW(...)
+
+// Suffixes of symbols, by the columns that decide them.
+#define UK_MMT4D_SUFFIX_exact
+#define UK_MMT4D_SUFFIX_fma_chain
+#define UK_MMT4D_SUFFIX_mul_add_chain
+#define UK_MMT4D_SUFFIX_round_each_step
+#define UK_MMT4D_SUFFIX_f32acc _f32acc
+#define UK_MMT4D_SUFFIX_bf16_dot
+#define UK_MMT4D_SUFFIX_bf16_dot_f32acc _f32acc
+#define UK_ORDER_SUFFIX_straight
+#define UK_ORDER_SUFFIX_transposed _t
+
+#define UK_MMT4D_SYMBOL(lhs, rhs, out, m0, n0, k0, arch, isa, numerics) \
+  UK_MMT4D_SYMBOL_(lhs, rhs, out, m0, n0, k0, arch, isa, UK_MMT4D_SUFFIX_##numerics)
+#define UK_MMT4D_SYMBOL_(lhs, rhs, out, m0, n0, k0, arch, isa, suffix) \
+  UK_MMT4D_SYMBOL__(lhs, rhs, out, m0, n0, k0, arch, isa, suffix)
+#define UK_MMT4D_SYMBOL__(lhs, rhs, out, m0, n0, k0, arch, isa, suffix) \
+  uk_mmt4d_tile_##lhs##rhs##out##_##m0##x##n0##x##k0##_##arch##_##isa##suffix
+
+#define UK_PACK_SYMBOL(width, tile0, tile1, order, arch, isa) \
+  UK_COPY_SYMBOL_(pack, width, tile0, tile1, UK_ORDER_SUFFIX_##order, arch, isa)
+#define UK_UNPACK_SYMBOL(width, tile0, tile1, order, arch, isa) \
+  UK_COPY_SYMBOL_(unpack, width, tile0, tile1, UK_ORDER_SUFFIX_##order, arch, isa)
+#define UK_COPY_SYMBOL_(op, width, tile0, tile1, suffix, arch, isa) \
+  UK_COPY_SYMBOL__(op, width, tile0, tile1, suffix, arch, isa)
+#define UK_COPY_SYMBOL__(op, width, tile0, tile1, suffix, arch, isa) \
+  uk_##op##_tile_##width##_##tile0##x##tile1##suffix##_##arch##_##isa
+
+// Declarations, for the table.
+#define UK_DECLARE_MMT4D_TILE(...) extern "C" uk_mmt4d_tile_fn UK_MMT4D_SYMBOL(__VA_ARGS__);
+#define UK_DECLARE_PACK_TILE(...) extern "C" uk_pack_tile_fn UK_PACK_SYMBOL(__VA_ARGS__);
+#define UK_DECLARE_UNPACK_TILE(...) extern "C" uk_unpack_tile_fn UK_UNPACK_SYMBOL(__VA_ARGS__);
+
+// Definitions, for the kernel file of an ISA. A row calls the body of its types (or its order) in
+// that file, e.g. mmt4d_bf16bf16bf16_f32acc<16, 16, 2>(...) or pack_transposed<32, 16, 1>(...).
+#define UK_DEFINE_MMT4D_TILE(lhs, rhs, out, m0, n0, k0, arch, isa, numerics)             \
+  UK_DEFINE_MMT4D_TILE_(UK_MMT4D_SYMBOL(lhs, rhs, out, m0, n0, k0, arch, isa, numerics), \
+                        lhs##rhs##out, UK_MMT4D_SUFFIX_##numerics, m0, n0, k0)
+#define UK_DEFINE_MMT4D_TILE_(symbol, types, suffix, m0, n0, k0) \
+  UK_DEFINE_MMT4D_TILE__(symbol, types, suffix, m0, n0, k0)
+#define UK_DEFINE_MMT4D_TILE__(symbol, types, suffix, m0, n0, k0)                      \
+  extern "C" void symbol(void* out_tile, const void* lhs_panel, const void* rhs_panel, \
+                         uk_index_t k1, uint32_t flags) {                              \
+    mmt4d_##types##suffix<m0, n0, k0>(out_tile, lhs_panel, rhs_panel, k1, flags);      \
+  }
+
+#define UK_DEFINE_PACK_TILE(width, tile0, tile1, order, arch, isa)                              \
+  extern "C" void UK_PACK_SYMBOL(width, tile0, tile1, order, arch, isa)(                        \
+      void* out, const void* in, uk_index_t count, uk_index_t out_stride1,                      \
+      uk_index_t in_stride0) {                                                                  \
+    pack_##order<UK_WIDTH_BITS_##width, tile0, tile1>(out, in, count, out_stride1, in_stride0); \
+  }
+#define UK_DEFINE_UNPACK_TILE(width, tile0, tile1, order, arch, isa)                              \
+  extern "C" void UK_UNPACK_SYMBOL(width, tile0, tile1, order, arch, isa)(                        \
+      void* out, const void* in, uk_index_t count, uk_index_t out_stride0,                        \
+      uk_index_t in_stride1) {                                                                    \
+    unpack_##order<UK_WIDTH_BITS_##width, tile0, tile1>(out, in, count, out_stride0, in_stride1); \
+  }
+
+#define UK_WIDTH_BITS_x8 8
+#define UK_WIDTH_BITS_x16 16
+#define UK_WIDTH_BITS_x32 32
+#define UK_WIDTH_BITS_x64 64
+
+#endif  // UKERNEL_TILE_H_
