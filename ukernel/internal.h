@@ -33,8 +33,12 @@ const uk_tile_row_t* generic_row(uint32_t op, uint32_t flags);
 bool row_is_eligible(const uk_tile_row_t& row, uint32_t op, uint32_t flags,
                      const uint64_t* cpu_data);
 
-// Bytes of a level's vector registers, for the cost model of the query.
-int vector_bytes_at(size_t row_index);
+struct VectorRegisters {
+  int count, bytes;
+};
+
+// Of the level of a tile function row, for the cost model of the query.
+VectorRegisters registers_of_row(size_t row_index);
 
 // ---------------------------------------------------------------- the scalar path
 

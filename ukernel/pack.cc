@@ -1,2 +1,178 @@
-#include "ukernel/internal.h"
-extern "C" uk_status_t uk_pack(const uk_pack_params_t*) { return UK_STATUS_NO_TILE; }
+// uk_pack: check, select, walk the tiles.
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions; see LICENSE.
+#include "ukernel/tile_walk.h"
+
+namespace uk {
+namespace {
+
+template <class Element>
+void fill_elements(char* out, uk_index_t count, uint64_t value) {
+  const Element element = static_cast<Element>(value);
+  for (uk_index_t i = 0; i < count; ++i) {
+    __builtin_memcpy(out + i * sizeof(Element), &element, sizeof(Element));
+  }
+}
+
+// The padding value as every byte of a run, -1 if its bytes differ.
+int repeated_byte(uint64_t value, int bits) {
+  const uint64_t mask = bits < 64 ? (UINT64_C(1) << bits) - 1 : ~UINT64_C(0);
+  const uint64_t byte = value & 0xFF;
+  return ((byte * UINT64_C(0x0101010101010101) ^ value) & mask) == 0 ? static_cast<int>(byte) : -1;
+}
+
+void fill(char* out, uk_index_t count, uint64_t value, int bits) {
+  const int byte = repeated_byte(value, bits);
+  if (byte >= 0) {
+    __builtin_memset(out, byte, static_cast<size_t>(count * bits / 8));
+  } else if (bits == 16) {
+    fill_elements<uint16_t>(out, count, value);
+  } else if (bits == 32) {
+    fill_elements<uint32_t>(out, count, value);
+  } else {
+    fill_elements<uint64_t>(out, count, value);
+  }
+}
+
+class Packer {
+ public:
+  Packer(const uk_pack_params_t& p, const TilePlan& plan)
+      : plan_(plan),
+        function_(plan.row ? reinterpret_cast<uk_pack_tile_fn*>(plan.row->function) : nullptr),
+        in_(p.in),
+        out_(p.out),
+        padding_(p.padding_value) {
+    if (pack_type_bits(p.flags) == 4) padding_ = (padding_ & 0xF) * 0x11;  // as a byte
+  }
+
+  void whole(uk_index_t i, uk_index_t j, uk_index_t count) {
+    const uk_index_t element = plan_.element(i * plan_.rows, j * plan_.columns);
+    function_(tile(i, j), at(in_, element, plan_.bits), count, plan_.tiles_stride1, plan_.stride0);
+  }
+
+  // The tile function reads a copy of the tiles' rows with the padding in place.
+  void partial(uk_index_t i, uk_index_t j, uk_index_t count) {
+    const int bits = plan_.bits;
+    const uk_index_t r0 = i * plan_.rows, c0 = j * plan_.columns;
+    const uk_index_t width = count * plan_.columns;
+    const uk_index_t rows = smaller(plan_.rows, plan_.size0 - r0);
+    const uk_index_t columns = smaller(width, plan_.size1 - c0);
+    // Padding of an earlier call that left the same places free is still there.
+    const bool padded =
+        rows == padded_rows_ && columns == padded_columns_ && width == padded_width_;
+    for (uk_index_t r = 0; r < rows; ++r) {
+      __builtin_memcpy(at(scratch_, r * width, bits), at(in_, plan_.element(r0 + r, c0), bits),
+                       static_cast<size_t>(columns * bits / 8));
+      if (!padded) fill(at(scratch_, r * width + columns, bits), width - columns, padding_, bits);
+    }
+    if (!padded)
+      fill(at(scratch_, rows * width, bits), (plan_.rows - rows) * width, padding_, bits);
+    padded_rows_ = rows;
+    padded_columns_ = columns;
+    padded_width_ = width;
+    function_(tile(i, j), scratch_, count, plan_.tiles_stride1, width);
+  }
+
+  void element_by_element(uk_index_t i, uk_index_t j) {
+    switch (plan_.bits) {
+      case 4:
+        return pack_nibbles(i, j);
+      case 8:
+        return pack_elements<uint8_t>(i, j);
+      case 16:
+        return pack_elements<uint16_t>(i, j);
+      case 32:
+        return pack_elements<uint32_t>(i, j);
+      default:
+        return pack_elements<uint64_t>(i, j);
+    }
+  }
+
+  // Tiles that hold no element.
+  void padding_tiles() {
+    const bool is_empty = plan_.size0 == 0 || plan_.size1 == 0;
+    const uk_index_t covered0 = is_empty ? 0 : ceil_div(plan_.size0, plan_.rows);
+    const uk_index_t covered1 = is_empty ? 0 : ceil_div(plan_.size1, plan_.columns);
+    const uk_index_t bytes = plan_.tile_size() * plan_.bits / 8;
+    for (uk_index_t i = 0; i < plan_.tiles0; ++i) {
+      for (uk_index_t j = i < covered0 ? covered1 : 0; j < plan_.tiles1; ++j) {
+        if (plan_.bits == 4) {
+          fill(tile(i, j), bytes, padding_, 8);
+        } else {
+          fill(tile(i, j), plan_.tile_size(), padding_, plan_.bits);
+        }
+      }
+    }
+  }
+
+ private:
+  char* tile(uk_index_t i, uk_index_t j) const { return at(out_, plan_.tile(i, j), plan_.bits); }
+
+  // Calls store(place in the tile, is it an element, which one) for every place.
+  template <class Store>
+  void for_each_place(uk_index_t i, uk_index_t j, Store store) const {
+    const uk_index_t r0 = i * plan_.rows, c0 = j * plan_.columns;
+    const uk_index_t tile0 = plan_.transposed ? plan_.columns : plan_.rows;
+    const uk_index_t tile1 = plan_.transposed ? plan_.rows : plan_.columns;
+    for (uk_index_t p = 0; p < tile0; ++p) {
+      for (uk_index_t q = 0; q < tile1; ++q) {
+        const uk_index_t r = r0 + (plan_.transposed ? q : p), c = c0 + (plan_.transposed ? p : q);
+        const bool is_element = r < plan_.size0 && c < plan_.size1;
+        store(p * tile1 + q, is_element, is_element ? plan_.element(r, c) : 0);
+      }
+    }
+  }
+
+  template <class Element>
+  void pack_elements(uk_index_t i, uk_index_t j) {
+    char* out = tile(i, j);
+    for_each_place(i, j, [&](uk_index_t place, bool is_element, uk_index_t element) {
+      Element value = static_cast<Element>(padding_);
+      if (is_element) __builtin_memcpy(&value, at(in_, element, plan_.bits), sizeof(value));
+      __builtin_memcpy(out + place * sizeof(value), &value, sizeof(value));
+    });
+  }
+
+  void pack_nibbles(uk_index_t i, uk_index_t j) {
+    const auto* in = static_cast<const uint8_t*>(in_);
+    auto* out = reinterpret_cast<uint8_t*>(tile(i, j));
+    for_each_place(i, j, [&](uk_index_t place, bool is_element, uk_index_t element) {
+      const int low = static_cast<int>(padding_ & 0xF);
+      const int value = is_element ? in[element >> 1] >> ((element & 1) * 4) & 0xF : low;
+      // A tile is whole bytes and its places are visited in order: the low nibble starts a byte.
+      if (place % 2 == 0) {
+        out[place / 2] = static_cast<uint8_t>(value);
+      } else {
+        out[place / 2] = static_cast<uint8_t>(out[place / 2] | value << 4);
+      }
+    });
+  }
+
+  const TilePlan& plan_;
+  uk_pack_tile_fn* function_;
+  const void* in_;
+  void* out_;
+  uint64_t padding_;
+  uk_index_t padded_rows_ = -1, padded_columns_ = -1, padded_width_ = -1;
+  alignas(64) char scratch_[kScratchBytes];
+};
+
+}  // namespace
+}  // namespace uk
+
+extern "C" uk_status_t uk_pack(const uk_pack_params_t* params) {
+  uk_pack_params_t p;
+  uk_status_t status = uk::read_params(params, p);
+  if (status != UK_STATUS_OK) return status;
+  const uk::TileCopy copy = {UK_OP_PACK,   p.flags,     p.cpu_data,   p.in,          p.in_offset,
+                             p.in_size0,   p.in_size1,  p.in_stride0, p.in_stride1,  p.out,
+                             p.out_offset, p.out_size0, p.out_size1,  p.out_stride0, p.out_stride1,
+                             p.out_size2,  p.out_size3};
+  uk::TilePlan plan;
+  status = uk::plan_tiles(copy, &plan);
+  if (status != UK_STATUS_OK) return status;
+  uk::Packer packer(p, plan);
+  uk::walk_tiles(plan, packer);
+  packer.padding_tiles();
+  return UK_STATUS_OK;
+}

@@ -27,6 +27,19 @@
 
 #define UK_IGNORE_ROW(...)
 
+namespace uk {
+
+// The register budget: the largest divisor of m0 whose accumulators, with the RHS vectors of a k
+// step and one broadcast, fit `registers`. A tile of more rows runs as equal blocks, each with its
+// whole K loop, so that no accumulator ever leaves its register.
+constexpr int rows_per_block(int registers, int m0, int vectors) {
+  int rows = m0;
+  while (rows > 1 && (m0 % rows != 0 || rows * vectors > registers - vectors - 1)) --rows;
+  return rows;
+}
+
+}  // namespace uk
+
 // Suffixes of symbols, by the columns that decide them.
 #define UK_MMT4D_SUFFIX_exact
 #define UK_MMT4D_SUFFIX_fma_chain

@@ -17,12 +17,13 @@ namespace {
 struct IsaLevel {
   const char* name;
   int rank;
-  int vector_bytes;
+  VectorRegisters registers;
   uint64_t features, field7_features;
 };
 
-#define UK_ISA_LEVEL(arch, isa, rank, vector_bytes, features, field7) \
-  constexpr IsaLevel kLevel_##arch##_##isa = {#isa, rank, vector_bytes, features, field7};
+#define UK_ISA_LEVEL(arch, isa, rank, vector_registers, vector_bytes, features, field7) \
+  constexpr IsaLevel kLevel_##arch##_##isa = {                                          \
+      #isa, rank, {vector_registers, vector_bytes}, features, field7};
 #include "ukernel/isa.inc"
 
 constexpr IsaLevel kLevels[] = {
@@ -150,11 +151,8 @@ constexpr uint64_t kKeys[] = {
 };
 constexpr size_t kFunctionRowCount = sizeof(kKeys) / sizeof(kKeys[0]);
 
-struct RowLevel {
-  uint8_t rank, vector_bytes;
-};
-constexpr RowLevel kRowLevels[] = {
-#define UK_ROW_LEVEL(arch, isa) {kLevel_##arch##_##isa.rank, kLevel_##arch##_##isa.vector_bytes},
+constexpr const IsaLevel* kRowLevels[] = {
+#define UK_ROW_LEVEL(arch, isa) &kLevel_##arch##_##isa,
 #define UK_MMT4D_TILE(lhs, rhs, out, m0, n0, k0, arch, isa, numerics) UK_ROW_LEVEL(arch, isa)
 #define UK_PACK_TILE(width, tile0, tile1, order, arch, isa) UK_ROW_LEVEL(arch, isa)
 #define UK_UNPACK_TILE UK_PACK_TILE
@@ -237,7 +235,7 @@ const uk_tile_row_t* select_tile(uint32_t op, uint32_t flags, int32_t m0, int32_
     // it goes before the ISA's rank.
     const uint32_t rounds_once =
         op == UK_OP_MMT4D ? row.flags & UK_MMT4D_SKIP_INTERMEDIATE_ROUNDINGS : 0;
-    const uint32_t rank = rounds_once | kRowLevels[i].rank;
+    const uint32_t rank = rounds_once | static_cast<uint32_t>(kRowLevels[i]->rank);
     if (!best || rank > best_rank) {
       best = &row;
       best_rank = rank;
@@ -253,8 +251,8 @@ const uk_tile_row_t* generic_row(uint32_t op, uint32_t flags) {
   return nullptr;
 }
 
-int vector_bytes_at(size_t row_index) {
-  return row_index < kFunctionRowCount ? kRowLevels[row_index].vector_bytes : 0;
+VectorRegisters registers_of_row(size_t row_index) {
+  return row_index < kFunctionRowCount ? kRowLevels[row_index]->registers : VectorRegisters{0, 0};
 }
 
 }  // namespace uk

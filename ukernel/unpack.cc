@@ -1,2 +1,115 @@
-#include "ukernel/internal.h"
-extern "C" uk_status_t uk_unpack(const uk_unpack_params_t*) { return UK_STATUS_NO_TILE; }
+// uk_unpack: check, select, walk the tiles.
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions; see LICENSE.
+#include "ukernel/tile_walk.h"
+
+namespace uk {
+namespace {
+
+class Unpacker {
+ public:
+  Unpacker(const uk_unpack_params_t& p, const TilePlan& plan)
+      : plan_(plan),
+        function_(plan.row ? reinterpret_cast<uk_unpack_tile_fn*>(plan.row->function) : nullptr),
+        in_(p.in),
+        out_(p.out) {}
+
+  void whole(uk_index_t i, uk_index_t j, uk_index_t count) {
+    const uk_index_t element = plan_.element(i * plan_.rows, j * plan_.columns);
+    function_(at(out_, element, plan_.bits), tile(i, j), count, plan_.stride0, plan_.tiles_stride1);
+  }
+
+  // The tile function writes a copy of the tiles' rows, from which the padding is dropped.
+  void partial(uk_index_t i, uk_index_t j, uk_index_t count) {
+    const uk_index_t r0 = i * plan_.rows, c0 = j * plan_.columns;
+    const uk_index_t width = count * plan_.columns;
+    const uk_index_t rows = smaller(plan_.rows, plan_.size0 - r0);
+    const uk_index_t columns = smaller(width, plan_.size1 - c0);
+    function_(scratch_, tile(i, j), count, width, plan_.tiles_stride1);
+    for (uk_index_t r = 0; r < rows; ++r) {
+      __builtin_memcpy(at(out_, plan_.element(r0 + r, c0), plan_.bits),
+                       at(scratch_, r * width, plan_.bits),
+                       static_cast<size_t>(columns * plan_.bits / 8));
+    }
+  }
+
+  void element_by_element(uk_index_t i, uk_index_t j) {
+    switch (plan_.bits) {
+      case 4:
+        return unpack_nibbles(i, j);
+      case 8:
+        return unpack_elements<uint8_t>(i, j);
+      case 16:
+        return unpack_elements<uint16_t>(i, j);
+      case 32:
+        return unpack_elements<uint32_t>(i, j);
+      default:
+        return unpack_elements<uint64_t>(i, j);
+    }
+  }
+
+ private:
+  const char* tile(uk_index_t i, uk_index_t j) const {
+    return at(in_, plan_.tile(i, j), plan_.bits);
+  }
+
+  // Calls store(element, its place in the tile) for every element of a tile.
+  template <class Store>
+  void for_each_element(uk_index_t i, uk_index_t j, Store store) const {
+    const uk_index_t r0 = i * plan_.rows, c0 = j * plan_.columns;
+    const uk_index_t rows = smaller(plan_.rows, plan_.size0 - r0);
+    const uk_index_t columns = smaller(plan_.columns, plan_.size1 - c0);
+    for (uk_index_t r = 0; r < rows; ++r) {
+      for (uk_index_t c = 0; c < columns; ++c) {
+        store(plan_.element(r0 + r, c0 + c),
+              plan_.transposed ? c * plan_.rows + r : r * plan_.columns + c);
+      }
+    }
+  }
+
+  template <class Element>
+  void unpack_elements(uk_index_t i, uk_index_t j) {
+    const char* in = tile(i, j);
+    for_each_element(i, j, [&](uk_index_t element, uk_index_t place) {
+      __builtin_memcpy(at(out_, element, plan_.bits), in + place * sizeof(Element),
+                       sizeof(Element));
+    });
+  }
+
+  // Both nibbles of every byte written are elements of the output, though not always of this tile.
+  void unpack_nibbles(uk_index_t i, uk_index_t j) {
+    const auto* in = reinterpret_cast<const uint8_t*>(tile(i, j));
+    auto* out = static_cast<uint8_t*>(out_);
+    for_each_element(i, j, [&](uk_index_t element, uk_index_t place) {
+      const int value = in[place >> 1] >> ((place & 1) * 4) & 0xF;
+      const int shift = static_cast<int>(element & 1) * 4;
+      uint8_t& byte = out[element >> 1];
+      byte = static_cast<uint8_t>((byte & ~(0xF << shift)) | value << shift);
+    });
+  }
+
+  const TilePlan& plan_;
+  uk_unpack_tile_fn* function_;
+  const void* in_;
+  void* out_;
+  alignas(64) char scratch_[kScratchBytes];
+};
+
+}  // namespace
+}  // namespace uk
+
+extern "C" uk_status_t uk_unpack(const uk_unpack_params_t* params) {
+  uk_unpack_params_t p;
+  uk_status_t status = uk::read_params(params, p);
+  if (status != UK_STATUS_OK) return status;
+  const uk::TileCopy copy = {UK_OP_UNPACK, p.flags,     p.cpu_data,    p.out,         p.out_offset,
+                             p.out_size0,  p.out_size1, p.out_stride0, p.out_stride1, p.in,
+                             p.in_offset,  p.in_size0,  p.in_size1,    p.in_stride0,  p.in_stride1,
+                             p.in_size2,   p.in_size3};
+  uk::TilePlan plan;
+  status = uk::plan_tiles(copy, &plan);
+  if (status != UK_STATUS_OK) return status;
+  uk::Unpacker unpacker(p, plan);
+  uk::walk_tiles(plan, unpacker);
+  return UK_STATUS_OK;
+}

@@ -1,16 +1,21 @@
-// The shape of every x86 mmt4d tile: init, K loop, store. A Primitive says how one type does each
-// of these with the instructions of one ISA.
+// The shape of an x86 mmt4d tile: init, K loop, store. A Primitive says how one type does each of
+// these with the instructions of one ISA.
 //
 // A Primitive has
-//   Acc                         a vector of accumulators, kLanes columns of one row
-//   kRegisters, kTemporaries    the register file, and what dot() needs beyond its operands
-//   Lhs, Rhs, Out               element types in memory
+//   kRegisters, kTemporaries    the register file, and what dot needs of it beyond its operands
+//   Acc, kLanes, kOutBytes      a vector of accumulators: kLanes columns of a row of OUT
+//   zero, load_out, store_out   accumulators <-> OUT
 //   kK0                         k consumed by one dot
-//   zero, load_out, store_out   accumulators <-> kLanes elements of OUT
-//   load_rhs(const Rhs*)        kLanes columns x kK0
-//   broadcast_lhs(...)          one row's kK0 values in every lane
+//   kLhsBytes, kRhsBytes        memory of one row, of one column, in a k step
+//   load_rhs(const char*)       kLanes columns x kK0
+//   kRowBytes                   one row of a k step as broadcast_lhs reads it
+//   broadcast_lhs(const char*)  one row x kK0 in every lane
 //   dot(acc, lhs, rhs)
-// and, where the LHS must be converted, Staged and stage_lhs<Rows>: see k_loop.
+//   LhsStream<kStride, Rows>    where the rows of each k step are read from: LhsInPlace, mostly
+//   kStagesLhs                  whether the LHS is rewritten before the dots, by
+//   stage_lhs(to, from, rows)   which turns rows of the panel into kRowBytes each, and may write
+//                               kStageSlack bytes more
+//   Correction<Vectors>         what is to be subtracted from the dots: NoCorrection, mostly
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions; see LICENSE.
 #ifndef UKERNEL_ARCH_X86_64_MMT4D_TILE_H_
@@ -23,56 +28,115 @@
 namespace {
 
 // How far ahead of its reads a tile prefetches a streaming RHS, in bytes. Nearer than 16 KiB the
-// request does not cover the memory's latency times its bandwidth.
+// requests in flight do not cover the memory's latency.
 constexpr int kPrefetchDistance = 16 << 10;
 constexpr int kCacheLine = 64;
 
-UK_INLINE void prefetch_rhs(const void* rhs, int bytes) {
-  // Integer arithmetic: the address may lie past the end of the buffer, which is fine for a
-  // prefetch and undefined for a pointer.
+UK_INLINE void prefetch_rhs(const char* rhs, int bytes) {
+  // Integer arithmetic: the address may lie past the end of the buffer, which a prefetch ignores
+  // and a pointer must not do.
   const uintptr_t ahead = reinterpret_cast<uintptr_t>(rhs) + kPrefetchDistance;
   UK_UNROLL for (int b = 0; b < bytes; b += kCacheLine) {
-    _mm_prefetch(reinterpret_cast<const char*>(ahead + b), _MM_HINT_T0);
+    _mm_prefetch(reinterpret_cast<const char*>(ahead + static_cast<uintptr_t>(b)), _MM_HINT_T0);
   }
 }
 
-// The largest divisor of M0 whose accumulators, with the RHS vectors of a k step, one broadcast and
-// the primitive's temporaries, fit the register file. A tile of more rows runs in equal blocks,
-// each with its whole K loop, so that no accumulator ever leaves its register.
-template <class Primitive>
-constexpr int rows_per_block(int m0, int vectors) {
-  const int budget = Primitive::kRegisters - Primitive::kTemporaries - vectors - 1;
-  int rows = m0;
-  while (rows > 1 && (m0 % rows != 0 || rows * vectors > budget)) --rows;
-  return rows;
+UK_INLINE int32_t load_s32(const char* p) {
+  int32_t v;
+  __builtin_memcpy(&v, p, sizeof(v));
+  return v;
 }
 
-// K loop of a block of Rows x (Vectors * kLanes). Operand panels advance by whole tile steps.
-template <class P, int M0, int N0, int Rows, int Vectors, bool kPrefetch>
-UK_INLINE void k_loop(typename P::Acc (&acc)[Rows][Vectors], const typename P::Lhs* lhs,
-                      const typename P::Rhs* rhs, uk_index_t k1) {
+// The rows of each k step, kStride bytes apart, used where they lie.
+template <int kStride>
+class LhsInPlace {
+ public:
+  static constexpr int kBufferBytes = 1;  // none, but an array has at least one
+  UK_INLINE LhsInPlace(const char* lhs, uk_index_t, char*) : lhs_(lhs) {}
+  UK_INLINE const char* next(uk_index_t) {
+    const char* step = lhs_;
+    lhs_ += kStride;
+    return step;
+  }
+
+ private:
+  const char* lhs_;
+};
+
+struct NoCorrection {
+  template <class Columns>
+  UK_INLINE void step(const Columns&) {}
+  template <class Acc>
+  UK_INLINE Acc apply(int, Acc acc) const {
+    return acc;
+  }
+};
+
+// k1 steps on a block's accumulators.
+template <class P, class LhsStream, int N0, int Rows, int Vectors, bool kPrefetch>
+UK_INLINE void k_steps(typename P::Acc (&acc)[Rows][Vectors],
+                       typename P::template Correction<Vectors>& correction, const char* lhs,
+                       const char* rhs, uk_index_t k1) {
+  // Apart from the stream: its pointers would follow an array in the same object into memory.
+  alignas(64) char buffer[LhsStream::kBufferBytes];
+  LhsStream stream(lhs, k1, buffer);
   for (; k1 > 0; --k1) {
-    if (kPrefetch) prefetch_rhs(rhs, N0 * P::kK0 * static_cast<int>(sizeof(*rhs)));
-    decltype(P::load_rhs(rhs)) b[Vectors];
-    UK_UNROLL for (int j = 0; j < Vectors; ++j) b[j] = P::load_rhs(rhs + j * P::kLanes * P::kK0);
-    const auto a = P::template lhs_rows<Rows>(lhs);
-    UK_UNROLL for (int i = 0; i < Rows; ++i) {
-      const auto row = a.broadcast(i);
-      UK_UNROLL for (int j = 0; j < Vectors; ++j) acc[i][j] = P::dot(acc[i][j], row, b[j]);
+    if (kPrefetch) prefetch_rhs(rhs, N0 * P::kRhsBytes);
+    const char* rows = stream.next(k1);
+    decltype(P::load_rhs(rhs)) columns[Vectors];
+    UK_UNROLL for (int j = 0; j < Vectors; ++j) {
+      columns[j] = P::load_rhs(rhs + j * P::kLanes * P::kRhsBytes);
     }
-    lhs += M0 * P::kK0;
-    rhs += N0 * P::kK0;
+    UK_UNROLL for (int i = 0; i < Rows; ++i) {
+      const auto row = P::broadcast_lhs(rows + i * P::kRowBytes);
+      UK_UNROLL for (int j = 0; j < Vectors; ++j) acc[i][j] = P::dot(acc[i][j], row, columns[j]);
+    }
+    correction.step(columns);
+    rhs += N0 * P::kRhsBytes;
   }
 }
 
+// Steps whose LHS is staged on the stack at a time: few enough to stay in L1 beside the panels.
+constexpr int kStagedSteps = 64;
+
+// A block's K loop. Where the LHS must be converted, it is, for many steps and all rows of the tile
+// at once, into a buffer from which the load port then broadcasts: converting behind each broadcast
+// would cost two shuffles per row and step.
+template <class P, int M0, int N0, int Rows, int Vectors, bool kPrefetch>
+UK_INLINE void k_loop(typename P::Acc (&acc)[Rows][Vectors],
+                      typename P::template Correction<Vectors>& correction, const char* lhs,
+                      int row, const char* rhs, uk_index_t k1) {
+  constexpr int kStride = M0 * P::kRowBytes;
+  if constexpr (!P::kStagesLhs) {
+    using LhsStream = typename P::template LhsStream<kStride, Rows>;
+    k_steps<P, LhsStream, N0, Rows, Vectors, kPrefetch>(acc, correction, lhs + row * P::kRowBytes,
+                                                        rhs, k1);
+  } else {
+    alignas(64) char staged[kStagedSteps * kStride + P::kStageSlack];
+    while (k1 > 0) {
+      const uk_index_t steps = k1 < kStagedSteps ? k1 : kStagedSteps;
+      P::stage_lhs(staged, lhs, static_cast<int>(steps) * M0);
+      k_steps<P, LhsInPlace<kStride>, N0, Rows, Vectors, kPrefetch>(
+          acc, correction, staged + row * P::kRowBytes, rhs, steps);
+      lhs += steps * M0 * P::kLhsBytes;
+      rhs += steps * N0 * P::kRhsBytes;
+      k1 -= steps;
+    }
+  }
+}
+
+// One register block: rows row ... row + Rows - 1 of the tile, all of its columns.
 template <class P, int M0, int N0, int Rows, int Vectors>
-UK_INLINE void block(typename P::Out* out, const typename P::Lhs* lhs, const typename P::Rhs* rhs,
-                     uk_index_t k1, uint32_t flags) {
+UK_INLINE void block(char* out, const char* lhs, int row, const char* rhs, uk_index_t k1,
+                     uint32_t flags) {
+  constexpr int kRowBytes = N0 * P::kOutBytes, kVectorBytes = P::kLanes * P::kOutBytes;
+  out += row * kRowBytes;
   typename P::Acc acc[Rows][Vectors];
+  typename P::template Correction<Vectors> correction;
   if (flags & UK_MMT4D_ACCUMULATE) {
     UK_UNROLL for (int i = 0; i < Rows; ++i) {
       UK_UNROLL for (int j = 0; j < Vectors; ++j) {
-        acc[i][j] = P::load_out(out + i * N0 + j * P::kLanes);
+        acc[i][j] = P::load_out(out + i * kRowBytes + j * kVectorBytes);
       }
     }
   } else {
@@ -81,33 +145,41 @@ UK_INLINE void block(typename P::Out* out, const typename P::Lhs* lhs, const typ
     }
   }
   if (flags & UK_MMT4D_PREFETCH_RHS) {
-    k_loop<P, M0, N0, Rows, Vectors, true>(acc, lhs, rhs, k1);
+    k_loop<P, M0, N0, Rows, Vectors, true>(acc, correction, lhs, row, rhs, k1);
   } else {
-    k_loop<P, M0, N0, Rows, Vectors, false>(acc, lhs, rhs, k1);
+    k_loop<P, M0, N0, Rows, Vectors, false>(acc, correction, lhs, row, rhs, k1);
   }
   UK_UNROLL for (int i = 0; i < Rows; ++i) {
     UK_UNROLL for (int j = 0; j < Vectors; ++j) {
-      P::store_out(out + i * N0 + j * P::kLanes, acc[i][j]);
+      P::store_out(out + i * kRowBytes + j * kVectorBytes, correction.apply(j, acc[i][j]));
     }
   }
 }
 
 template <class P, int M0, int N0, int K0>
-UK_INLINE void mmt4d_tile(void* out_tile, const void* lhs_panel, const void* rhs_panel,
-                          uk_index_t k1, uint32_t flags) {
-  static_assert(K0 == P::kK0, "the primitive's k is the tile's");
+UK_INLINE void mmt4d_tile(void* out, const void* lhs, const void* rhs, uk_index_t k1,
+                          uint32_t flags) {
+  static_assert(K0 == P::kK0, "one dot per k step");
   static_assert(N0 % P::kLanes == 0, "whole vectors");
+  static_assert(P::kStagesLhs || P::kRowBytes == P::kLhsBytes, "rows are broadcast as they lie");
   constexpr int kVectors = N0 / P::kLanes;
-  constexpr int kRows = rows_per_block<P>(M0, kVectors);
-  auto* out = static_cast<typename P::Out*>(out_tile);
-  auto* lhs = static_cast<const typename P::Lhs*>(lhs_panel);
-  auto* rhs = static_cast<const typename P::Rhs*>(rhs_panel);
-  UK_UNROLL for (int i = 0; i < M0; i += kRows) {
-    block<P, M0, N0, kRows, kVectors>(out + i * N0, lhs + i * K0, rhs, k1, flags);
+  constexpr int kRows = uk::rows_per_block(P::kRegisters - P::kTemporaries, M0, kVectors);
+  UK_UNROLL for (int row = 0; row < M0; row += kRows) {
+    block<P, M0, N0, kRows, kVectors>(static_cast<char*>(out), static_cast<const char*>(lhs), row,
+                                      static_cast<const char*>(rhs), k1, flags);
     flags &= ~UK_MMT4D_PREFETCH_RHS;  // from the second block on the RHS panel is in cache
   }
 }
 
 }  // namespace
+
+// The body that UK_DEFINE_MMT4D_TILE calls for the rows of one type: UK_MMT4D_BODY(types,
+// Primitive).
+#define UK_MMT4D_BODY(types, ...)                                                          \
+  template <int M0, int N0, int K0>                                                        \
+  UK_INLINE void mmt4d_##types(void* out, const void* lhs, const void* rhs, uk_index_t k1, \
+                               uint32_t flags) {                                           \
+    mmt4d_tile<__VA_ARGS__, M0, N0, K0>(out, lhs, rhs, k1, flags);                         \
+  }
 
 #endif  // UKERNEL_ARCH_X86_64_MMT4D_TILE_H_

@@ -1,40 +1,84 @@
 // mmt4d tiles of avx512_base. The rows are in tiles.inc.
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions; see LICENSE.
-#include "arch/x86_64/mmt4d_tile.h"
+#include "arch/x86_64/avx512_base/idioms.h"
 
 namespace {
 
-struct F32 {
-  using Acc = __m512;
-  using Lhs = float;
-  using Rhs = float;
-  using Out = float;
-  static constexpr int kLanes = 16, kK0 = 1, kRegisters = 32, kTemporaries = 0;
-
-  template <int Rows>
-  struct LhsRows {
-    const float* lhs;
-    UK_INLINE __m512 broadcast(int i) const { return _mm512_set1_ps(lhs[i]); }
-  };
-  template <int Rows>
-  static UK_INLINE LhsRows<Rows> lhs_rows(const float* lhs) {
-    return {lhs};
-  }
-  static UK_INLINE Acc zero() { return _mm512_setzero_ps(); }
-  static UK_INLINE Acc load_out(const float* out) { return _mm512_loadu_ps(out); }
-  static UK_INLINE void store_out(float* out, Acc acc) { _mm512_storeu_ps(out, acc); }
-  static UK_INLINE __m512 load_rhs(const float* rhs) { return _mm512_loadu_ps(rhs); }
-  static UK_INLINE Acc dot(Acc acc, __m512 lhs, __m512 rhs) {
-    return _mm512_fmadd_ps(lhs, rhs, acc);
+template <class Out, class Operands>
+struct F32Fma : Out, Operands {
+  static constexpr int kK0 = 1;
+  static UK_INLINE __m512 dot(__m512 acc, __m512i lhs, __m512i rhs) {
+    return fma_f32(acc, lhs, rhs);
   }
 };
 
-template <int M0, int N0, int K0>
-UK_INLINE void mmt4d_f32f32f32(void* out, const void* lhs, const void* rhs, uk_index_t k1,
-                               uint32_t flags) {
-  mmt4d_tile<F32, M0, N0, K0>(out, lhs, rhs, k1, flags);
-}
+// An f16 FMA with a single rounding: the f32 FMA is rounded to odd, so that the conversion to f16
+// is the only rounding to nearest (f16 and f16 directly would round twice). Of the sums rounded
+// down and up, which are equal or neighbours, the one with an odd last bit is the sum rounded to
+// odd.
+struct F16Rounded : Avx512F16Out, Avx512WidenedOperands<Avx512WidenF16> {
+  static constexpr int kK0 = 1, kTemporaries = 4;
+  static UK_INLINE Acc dot(Acc acc, __m512i lhs, __m512i rhs) {
+    const __m512 a = _mm512_castsi512_ps(lhs), b = _mm512_castsi512_ps(rhs);
+    const __m512 down = _mm512_fmadd_round_ps(a, b, acc, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC);
+    const __m512 up = _mm512_fmadd_round_ps(a, b, acc, _MM_FROUND_TO_POS_INF | _MM_FROUND_NO_EXC);
+    const __mmask16 down_is_odd =
+        _mm512_test_epi32_mask(_mm512_castps_si512(down), _mm512_set1_epi32(1));
+    const __m512 odd = _mm512_mask_mov_ps(up, down_is_odd, down);
+    return _mm512_cvtph_ps(_mm512_cvtps_ph(odd, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+  }
+};
+
+// By contract an f32 FMA, then a second rounding to bf16.
+struct Bf16Rounded : Avx512Bf16Out, Avx512WidenedOperands<Avx512WidenBf16> {
+  static constexpr int kK0 = 1, kTemporaries = 15;  // what GCC's scheduler keeps in flight
+  static UK_INLINE Acc dot(Acc acc, __m512i lhs, __m512i rhs) {
+    return round_to_bf16(fma_f32(acc, lhs, rhs));
+  }
+};
+
+// VPMADDWD adds two s16 products; only 2 * (-32768)^2 leaves int32, and it wraps as the sum may.
+template <class Operands>
+struct S16Pairs : Avx512S32Out, Operands {
+  static constexpr int kK0 = 2, kTemporaries = 1;
+  static UK_INLINE Acc dot(Acc acc, __m512i lhs, __m512i rhs) {
+    return _mm512_add_epi32(acc, _mm512_madd_epi16(lhs, rhs));
+  }
+};
+
+struct F64 : Avx512 {
+  using Acc = __m512d;
+  static constexpr int kLanes = 8, kOutBytes = 8, kK0 = 1;
+  static constexpr bool kStagesLhs = false;
+  static constexpr int kLhsBytes = 8, kRhsBytes = 8, kRowBytes = 8;
+  static UK_INLINE __m512d broadcast_lhs(const char* row) {
+    double v;
+    __builtin_memcpy(&v, row, sizeof(v));
+    return _mm512_set1_pd(v);
+  }
+  static UK_INLINE Acc zero() { return _mm512_setzero_pd(); }
+  static UK_INLINE Acc load_out(const char* out) { return _mm512_loadu_pd(out); }
+  static UK_INLINE void store_out(char* out, Acc acc) { _mm512_storeu_pd(out, acc); }
+  static UK_INLINE __m512d load_rhs(const char* rhs) { return _mm512_loadu_pd(rhs); }
+  static UK_INLINE Acc dot(Acc acc, __m512d lhs, __m512d rhs) {
+    return _mm512_fmadd_pd(lhs, rhs, acc);
+  }
+};
+
+// ---------------------------------------------------------------- the body of each type's rows
+
+UK_MMT4D_BODY(f32f32f32, F32Fma<Avx512F32Out, Avx512DirectOperands>)
+UK_MMT4D_BODY(f16f16f32, F32Fma<Avx512F32Out, Avx512WidenedOperands<Avx512WidenF16>>)
+UK_MMT4D_BODY(f16f16f16, F16Rounded)
+UK_MMT4D_BODY(f16f16f16_f32acc, F32Fma<Avx512F16Out, Avx512WidenedOperands<Avx512WidenF16>>)
+UK_MMT4D_BODY(bf16bf16f32, F32Fma<Avx512F32Out, Avx512WidenedOperands<Avx512WidenBf16>>)
+UK_MMT4D_BODY(bf16bf16bf16, Bf16Rounded)
+UK_MMT4D_BODY(bf16bf16bf16_f32acc, F32Fma<Avx512Bf16Out, Avx512WidenedOperands<Avx512WidenBf16>>)
+UK_MMT4D_BODY(s8s8s32, S16Pairs<Avx512WidenedOperands<Avx512WidenS8>>)
+UK_MMT4D_BODY(u8s8s32, S16Pairs<Avx512WidenedOperands<Avx512WidenU8, Avx512WidenS8>>)
+UK_MMT4D_BODY(s16s16s32, S16Pairs<Avx512DirectOperands>)
+UK_MMT4D_BODY(f64f64f64, F64)
 
 }  // namespace
 

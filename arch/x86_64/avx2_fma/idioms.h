@@ -1,0 +1,185 @@
+// The parts that AVX2 primitives are put together from: OUT types, operands, roundings.
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions; see LICENSE.
+#ifndef UKERNEL_ARCH_X86_64_AVX2_FMA_IDIOMS_H_
+#define UKERNEL_ARCH_X86_64_AVX2_FMA_IDIOMS_H_
+
+#include "arch/x86_64/mmt4d_tile.h"
+
+namespace {
+
+UK_INLINE __m128i load_16_bytes(const char* p) {
+  return _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+}
+UK_INLINE void store_16_bytes(char* p, __m128i v) {
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(p), v);
+}
+
+// ---------------------------------------------------------------- 16-bit floats
+
+// bf16 is the upper half of an f32.
+UK_INLINE __m256 bf16_to_f32(__m128i h) {
+  return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(h), 16));
+}
+
+// The nearest bf16 (ties to even, subnormals kept), still in the upper half of each f32 lane.
+// Adding 0x7FFF, or 0x8000 where the last kept bit is odd, carries into the upper half exactly when
+// rounding up is due.
+UK_INLINE __m256 round_to_bf16(__m256 f) {
+  const __m256i bits = _mm256_castps_si256(f);
+  const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
+  const __m256i biased = _mm256_add_epi32(bits, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7FFF)));
+  const __m256i rounded = _mm256_and_si256(biased, _mm256_set1_epi32(static_cast<int>(0xFFFF0000)));
+  // The carry could turn a NaN into an infinity or a zero.
+  const __m256 nan = _mm256_castsi256_ps(_mm256_set1_epi32(0x7FC00000));
+  return _mm256_blendv_ps(_mm256_castsi256_ps(rounded), nan, _mm256_cmp_ps(f, f, _CMP_UNORD_Q));
+}
+
+// product + addend, rounded to odd: where the sum is inexact and its last bit even, it moves by one
+// unit in the last place towards what was lost, which makes the bit odd.
+UK_INLINE __m256 add_round_to_odd(__m256 product, __m256 addend) {
+  const __m256 sum = _mm256_add_ps(product, addend);
+  const __m256 product_part = _mm256_sub_ps(sum, addend);  // TwoSum (Knuth): lost is exact
+  const __m256 lost = _mm256_add_ps(_mm256_sub_ps(product, product_part),
+                                    _mm256_sub_ps(addend, _mm256_sub_ps(sum, product_part)));
+  const __m256i bits = _mm256_castps_si256(sum);
+  // Ordered: the NaN that an infinite sum leaves in `lost` must not move it.
+  const __m256i inexact =
+      _mm256_castps_si256(_mm256_cmp_ps(lost, _mm256_setzero_ps(), _CMP_NEQ_OQ));
+  const __m256i even =
+      _mm256_sub_epi32(_mm256_and_si256(bits, _mm256_set1_epi32(1)), _mm256_set1_epi32(1));
+  // +1 grows the magnitude, -1 shrinks it: by whether the signs of sum and lost agree.
+  const __m256i signs_differ =
+      _mm256_srai_epi32(_mm256_xor_si256(bits, _mm256_castps_si256(lost)), 31);
+  const __m256i step = _mm256_or_si256(signs_differ, _mm256_set1_epi32(1));
+  return _mm256_castsi256_ps(
+      _mm256_add_epi32(bits, _mm256_and_si256(step, _mm256_and_si256(inexact, even))));
+}
+
+// ---------------------------------------------------------------- OUT
+
+struct Avx2 {
+  static constexpr int kRegisters = 16, kTemporaries = 0;
+  template <int kStride, int Rows>
+  using LhsStream = LhsInPlace<kStride>;
+  template <int Vectors>
+  using Correction = NoCorrection;
+};
+
+struct Avx2S32Out : Avx2 {
+  using Acc = __m256i;
+  static constexpr int kLanes = 8, kOutBytes = 4;
+  static UK_INLINE Acc zero() { return _mm256_setzero_si256(); }
+  static UK_INLINE Acc load_out(const char* out) {
+    return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(out));
+  }
+  static UK_INLINE void store_out(char* out, Acc acc) {
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(out), acc);
+  }
+};
+
+struct Avx2F32Acc : Avx2 {
+  using Acc = __m256;
+  static constexpr int kLanes = 8;
+  static UK_INLINE Acc zero() { return _mm256_setzero_ps(); }
+};
+
+struct Avx2F32Out : Avx2F32Acc {
+  static constexpr int kOutBytes = 4;
+  static UK_INLINE Acc load_out(const char* out) {
+    return _mm256_loadu_ps(reinterpret_cast<const float*>(out));
+  }
+  static UK_INLINE void store_out(char* out, Acc acc) {
+    _mm256_storeu_ps(reinterpret_cast<float*>(out), acc);
+  }
+};
+
+struct Avx2F16Out : Avx2F32Acc {
+  static constexpr int kOutBytes = 2;
+  static UK_INLINE __m128i to_f16(Acc acc) {
+    return _mm256_cvtps_ph(acc, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+  }
+  static UK_INLINE Acc load_out(const char* out) { return _mm256_cvtph_ps(load_16_bytes(out)); }
+  static UK_INLINE void store_out(char* out, Acc acc) { store_16_bytes(out, to_f16(acc)); }
+};
+
+struct Avx2Bf16Out : Avx2F32Acc {
+  static constexpr int kOutBytes = 2;
+  static UK_INLINE Acc load_out(const char* out) { return bf16_to_f32(load_16_bytes(out)); }
+  static UK_INLINE void store_out(char* out, Acc acc) {
+    const __m256i upper = _mm256_srli_epi32(_mm256_castps_si256(round_to_bf16(acc)), 16);
+    // Packing works in 128-bit halves: a a b b, of which the quarters 0 and 2 are wanted.
+    const __m256i packed = _mm256_permute4x64_epi64(_mm256_packus_epi32(upper, upper), 0x08);
+    store_16_bytes(out, _mm256_castsi256_si128(packed));
+  }
+};
+
+// ---------------------------------------------------------------- operands
+
+// Operands whose k step has four bytes per row and column: they are used as they lie in memory, the
+// LHS broadcast by the load port.
+struct Avx2DirectOperands {
+  static constexpr bool kStagesLhs = false;
+  static constexpr int kLhsBytes = 4, kRhsBytes = 4, kRowBytes = 4;
+  static UK_INLINE __m256i load_rhs(const char* rhs) {
+    return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(rhs));
+  }
+  static UK_INLINE __m256i broadcast_lhs(const char* row) {
+    return _mm256_set1_epi32(load_s32(row));
+  }
+};
+
+// Operands of two bytes per row and column, which WidenLhs and WidenRhs make four.
+template <class WidenLhs, class WidenRhs = WidenLhs>
+struct Avx2WidenedOperands {
+  static constexpr bool kStagesLhs = true;
+  static constexpr int kLhsBytes = 2, kRhsBytes = 2, kRowBytes = 4, kStageSlack = 32;
+  static UK_INLINE __m256i load_rhs(const char* rhs) { return WidenRhs::widen(load_16_bytes(rhs)); }
+  static UK_INLINE __m256i broadcast_lhs(const char* row) {
+    return _mm256_set1_epi32(load_s32(row));
+  }
+  static UK_INLINE void stage_lhs(char* to, const char* from, int rows) {
+    for (; rows >= 8; rows -= 8, from += 16, to += 32) stage(to, load_16_bytes(from));
+    // The rest in pieces that stay inside the panel; each writes a whole vector, the next one over
+    // it.
+    if (rows & 4) {
+      stage(to, _mm_loadl_epi64(reinterpret_cast<const __m128i*>(from)));
+      from += 8, to += 16;
+    }
+    if (rows & 2) {
+      stage(to, _mm_cvtsi32_si128(load_s32(from)));
+      from += 4, to += 8;
+    }
+    if (rows & 1) {
+      int16_t last;
+      __builtin_memcpy(&last, from, sizeof(last));
+      stage(to, _mm_cvtsi32_si128(last));
+    }
+  }
+
+ private:
+  static UK_INLINE void stage(char* to, __m128i rows) {
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), WidenLhs::widen(rows));
+  }
+};
+
+struct Avx2WidenF16 {
+  static UK_INLINE __m256i widen(__m128i h) { return _mm256_castps_si256(_mm256_cvtph_ps(h)); }
+};
+struct Avx2WidenBf16 {
+  static UK_INLINE __m256i widen(__m128i h) { return _mm256_castps_si256(bf16_to_f32(h)); }
+};
+struct Avx2WidenU8 {
+  static UK_INLINE __m256i widen(__m128i b) { return _mm256_cvtepu8_epi16(b); }
+};
+struct Avx2WidenS8 {
+  static UK_INLINE __m256i widen(__m128i b) { return _mm256_cvtepi8_epi16(b); }
+};
+
+UK_INLINE __m256 fma_f32(__m256 acc, __m256i lhs, __m256i rhs) {
+  return _mm256_fmadd_ps(_mm256_castsi256_ps(lhs), _mm256_castsi256_ps(rhs), acc);
+}
+
+}  // namespace
+
+#endif  // UKERNEL_ARCH_X86_64_AVX2_FMA_IDIOMS_H_

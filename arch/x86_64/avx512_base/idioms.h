@@ -1,0 +1,138 @@
+// The parts that AVX-512 primitives are put together from: OUT types, operands, roundings.
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions; see LICENSE.
+#ifndef UKERNEL_ARCH_X86_64_AVX512_BASE_IDIOMS_H_
+#define UKERNEL_ARCH_X86_64_AVX512_BASE_IDIOMS_H_
+
+#include "arch/x86_64/mmt4d_tile.h"
+
+namespace {
+
+// ---------------------------------------------------------------- 16-bit floats
+
+// bf16 is the upper half of an f32.
+UK_INLINE __m512 bf16_to_f32(__m256i h) {
+  return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(h), 16));
+}
+
+// The nearest bf16 (ties to even, subnormals kept), still in the upper half of each f32 lane. Done
+// on integers: VCVTNEPS2BF16 flushes subnormals. Adding 0x7FFF, or 0x8000 where the last kept bit
+// is odd, carries into the upper half exactly when rounding up is due.
+UK_INLINE __m512 round_to_bf16(__m512 f) {
+  const __m512i bits = _mm512_castps_si512(f);
+  const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
+  const __m512i biased = _mm512_add_epi32(bits, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7FFF)));
+  const __m512i rounded = _mm512_and_si512(biased, _mm512_set1_epi32(static_cast<int>(0xFFFF0000)));
+  // The carry could turn a NaN into an infinity or a zero.
+  const __mmask16 is_nan = _mm512_cmp_ps_mask(f, f, _CMP_UNORD_Q);
+  return _mm512_castsi512_ps(_mm512_mask_mov_epi32(rounded, is_nan, _mm512_set1_epi32(0x7FC00000)));
+}
+
+// ---------------------------------------------------------------- OUT
+
+struct Avx512 {
+  static constexpr int kRegisters = 32, kTemporaries = 0;
+  template <int kStride, int Rows>
+  using LhsStream = LhsInPlace<kStride>;
+  template <int Vectors>
+  using Correction = NoCorrection;
+};
+
+struct Avx512S32Out : Avx512 {
+  using Acc = __m512i;
+  static constexpr int kLanes = 16, kOutBytes = 4;
+  static UK_INLINE Acc zero() { return _mm512_setzero_si512(); }
+  static UK_INLINE Acc load_out(const char* out) { return _mm512_loadu_si512(out); }
+  static UK_INLINE void store_out(char* out, Acc acc) { _mm512_storeu_si512(out, acc); }
+};
+
+struct Avx512F32Acc : Avx512 {
+  using Acc = __m512;
+  static constexpr int kLanes = 16;
+  static UK_INLINE Acc zero() { return _mm512_setzero_ps(); }
+};
+
+struct Avx512F32Out : Avx512F32Acc {
+  static constexpr int kOutBytes = 4;
+  static UK_INLINE Acc load_out(const char* out) { return _mm512_loadu_ps(out); }
+  static UK_INLINE void store_out(char* out, Acc acc) { _mm512_storeu_ps(out, acc); }
+};
+
+struct Avx512F16Out : Avx512F32Acc {
+  static constexpr int kOutBytes = 2;
+  static UK_INLINE Acc load_out(const char* out) {
+    return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(out)));
+  }
+  static UK_INLINE void store_out(char* out, Acc acc) {
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(out),
+                        _mm512_cvtps_ph(acc, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+  }
+};
+
+struct Avx512Bf16Out : Avx512F32Acc {
+  static constexpr int kOutBytes = 2;
+  static UK_INLINE Acc load_out(const char* out) {
+    return bf16_to_f32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(out)));
+  }
+  static UK_INLINE void store_out(char* out, Acc acc) {
+    const __m512i upper = _mm512_srli_epi32(_mm512_castps_si512(round_to_bf16(acc)), 16);
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(out), _mm512_cvtepi32_epi16(upper));
+  }
+};
+
+// ---------------------------------------------------------------- operands
+
+// Operands whose k step has four bytes per row and column: they are used as they lie in memory, the
+// LHS broadcast by the load port.
+struct Avx512DirectOperands {
+  static constexpr bool kStagesLhs = false;
+  static constexpr int kLhsBytes = 4, kRhsBytes = 4, kRowBytes = 4;
+  static UK_INLINE __m512i load_rhs(const char* rhs) { return _mm512_loadu_si512(rhs); }
+  static UK_INLINE __m512i broadcast_lhs(const char* row) {
+    return _mm512_set1_epi32(load_s32(row));
+  }
+};
+
+// Operands of two bytes per row and column, which WidenLhs and WidenRhs make four.
+template <class WidenLhs, class WidenRhs = WidenLhs>
+struct Avx512WidenedOperands {
+  static constexpr bool kStagesLhs = true;
+  static constexpr int kLhsBytes = 2, kRhsBytes = 2, kRowBytes = 4, kStageSlack = 64;
+  static UK_INLINE __m512i load_rhs(const char* rhs) {
+    return WidenRhs::widen(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(rhs)));
+  }
+  static UK_INLINE __m512i broadcast_lhs(const char* row) {
+    return _mm512_set1_epi32(load_s32(row));
+  }
+  static UK_INLINE void stage_lhs(char* to, const char* from, int rows) {
+    for (; rows >= 16; rows -= 16, from += 32, to += 64) {
+      _mm512_store_si512(
+          to, WidenLhs::widen(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from))));
+    }
+    if (rows > 0) {  // the mask keeps the load inside the panel
+      const __mmask16 mask = static_cast<__mmask16>((1u << rows) - 1);
+      _mm512_store_si512(to, WidenLhs::widen(_mm256_maskz_loadu_epi16(mask, from)));
+    }
+  }
+};
+
+struct Avx512WidenF16 {
+  static UK_INLINE __m512i widen(__m256i h) { return _mm512_castps_si512(_mm512_cvtph_ps(h)); }
+};
+struct Avx512WidenBf16 {
+  static UK_INLINE __m512i widen(__m256i h) { return _mm512_castps_si512(bf16_to_f32(h)); }
+};
+struct Avx512WidenU8 {
+  static UK_INLINE __m512i widen(__m256i b) { return _mm512_cvtepu8_epi16(b); }
+};
+struct Avx512WidenS8 {
+  static UK_INLINE __m512i widen(__m256i b) { return _mm512_cvtepi8_epi16(b); }
+};
+
+UK_INLINE __m512 fma_f32(__m512 acc, __m512i lhs, __m512i rhs) {
+  return _mm512_fmadd_ps(_mm512_castsi512_ps(lhs), _mm512_castsi512_ps(rhs), acc);
+}
+
+}  // namespace
+
+#endif  // UKERNEL_ARCH_X86_64_AVX512_BASE_IDIOMS_H_

@@ -1,0 +1,92 @@
+// What pack and unpack share: a matrix and its tiles, checked and brought to one form, and the walk
+// over the tiles. Not installed.
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions; see LICENSE.
+#ifndef UKERNEL_TILE_WALK_H_
+#define UKERNEL_TILE_WALK_H_
+
+#include "ukernel/internal.h"
+
+namespace uk {
+
+// A pack or an unpack as its caller describes it.
+struct TileCopy {
+  uint32_t op, flags;
+  const uint64_t* cpu_data;
+  const void* matrix;
+  uk_index_t offset, size0, size1, stride0, stride1;
+  const void* tiles;
+  uk_index_t tiles_offset, outer0, outer1, outer_stride0, outer_stride1, tile0, tile1;
+};
+
+// The same in one form. Dimensions 0 and 1 are the matrix's, also for the tiles; dimension 1 is the
+// contiguous one if the matrix has any, so a column-major matrix is described by its transpose.
+struct TilePlan {
+  int bits;         // per element; two four-bit elements count as one of eight where they can
+  bool transposed;  // the tile is stored as columns x rows
+  uk_index_t offset, size0, size1, stride0, stride1;
+  uk_index_t rows, columns;  // of a tile, as the matrix sees it
+  uk_index_t tiles_offset, tiles0, tiles1, tiles_stride0, tiles_stride1;
+  const uk_tile_row_t* row;  // NULL: element by element
+
+  uk_index_t element(uk_index_t r, uk_index_t c) const {
+    return offset + r * stride0 + c * stride1;
+  }
+  uk_index_t tile(uk_index_t i, uk_index_t j) const {
+    return tiles_offset + i * tiles_stride0 + j * tiles_stride1;
+  }
+  uk_index_t tile_size() const { return rows * columns; }
+};
+
+// All checks, the plan, and the selection.
+uk_status_t plan_tiles(const TileCopy& copy, TilePlan* plan);
+
+inline uk_index_t smaller(uk_index_t a, uk_index_t b) { return a < b ? a : b; }
+inline uk_index_t ceil_div(uk_index_t a, uk_index_t b) { return a / b + (a % b != 0); }
+
+// Where a tile is not full, a tile function works on this much of the op's stack instead of the
+// matrix: one tile row, as many tiles of it as fit.
+constexpr uk_index_t kScratchBytes = 16 << 10;
+
+// Visits every tile that holds an element of the matrix. A Visitor has
+//   whole(i, j, count)    full tiles (i, j) to (i, j + count - 1), for the row's function
+//   partial(i, j, count)  tiles of which some are not full; they fit the scratch
+//   element_by_element(i, j)
+template <class Visitor>
+void walk_tiles(const TilePlan& plan, Visitor& visit) {
+  const uk_index_t covered0 = ceil_div(plan.size0, plan.rows);
+  const uk_index_t covered1 = ceil_div(plan.size1, plan.columns);
+  if (covered0 == 0 || covered1 == 0) return;
+  const uk_index_t tile_bytes = plan.tile_size() * plan.bits / 8;
+  const uk_index_t whole0 = plan.row ? plan.size0 / plan.rows : 0;
+  const uk_index_t whole1 = plan.row ? plan.size1 / plan.columns : 0;
+
+  // Where neighbours in dimension 1 are far apart among the tiles, a strip of them at a time: every
+  // strip goes down the whole matrix, so that as many streams of tiles are written (or read).
+  constexpr uk_index_t kStripBytes = 1 << 10;
+  const bool far_apart =
+      plan.tiles_stride1 > plan.tile_size() && plan.tiles_stride0 < plan.tiles_stride1;
+  uk_index_t strip = whole1;
+  if (far_apart) strip = smaller(strip, ceil_div(kStripBytes * 8, plan.columns * plan.bits));
+  for (uk_index_t j = 0; j < whole1; j += strip) {
+    const uk_index_t count = smaller(strip, whole1 - j);
+    for (uk_index_t i = 0; i < whole0; ++i) visit.whole(i, j, count);
+  }
+
+  // What is left: the right edge, then the bottom.
+  const uk_index_t fit = plan.row ? kScratchBytes / tile_bytes : 0;
+  for (uk_index_t i = 0; i < covered0; ++i) {
+    uk_index_t j = i < whole0 ? whole1 : 0;
+    for (; j<covered1; j += fit> 0 ? fit : 1) {
+      if (fit > 0) {
+        visit.partial(i, j, smaller(fit, covered1 - j));
+      } else {
+        visit.element_by_element(i, j);
+      }
+    }
+  }
+}
+
+}  // namespace uk
+
+#endif  // UKERNEL_TILE_WALK_H_
