@@ -127,8 +127,8 @@ const uk_tile_row_t kRows[] = {
         UK_GENERIC_COPY_ROWS(x32) UK_GENERIC_COPY_ROWS(x64)};
 constexpr size_t kRowCount = sizeof(kRows) / sizeof(kRows[0]);
 
-// What a search compares, small enough to scan: a row is two cache lines, its key is eight bytes.
-// Dimensions beyond 16 bits have no tile.
+// What a search compares: one integer instead of six columns. Dimensions beyond 16 bits have no
+// tile.
 constexpr uint64_t kNoKey = ~UINT64_C(0);
 constexpr uint64_t search_key(uint32_t op, uint32_t flags, int64_t m0, int64_t n0, int64_t k0) {
   if (((m0 | n0 | k0) & ~INT64_C(0xFFFF)) != 0) return kNoKey;
@@ -150,6 +150,31 @@ constexpr uint64_t kKeys[] = {
 #include "arch/tiles.inc"
 };
 constexpr size_t kFunctionRowCount = sizeof(kKeys) / sizeof(kKeys[0]);
+
+// The rows of each hash of a key, as lists through `next`: every op call searches, and a scan of
+// the table would cost a small one more than its work.
+struct RowsByKey {
+  static constexpr uint32_t kBuckets = 1024, kEnd = UINT32_MAX;
+  uint32_t first[kBuckets];
+  uint32_t next[kFunctionRowCount];
+
+  static constexpr uint32_t bucket(uint64_t key) {
+    // Fibonacci hashing: the golden ratio's bits spread neighbouring shapes.
+    return static_cast<uint32_t>(key * UINT64_C(0x9E3779B97F4A7C15) >> 54);
+  }
+};
+
+constexpr RowsByKey index_rows() {
+  RowsByKey rows = {};
+  for (uint32_t& first : rows.first) first = RowsByKey::kEnd;
+  for (uint32_t i = 0; i < kFunctionRowCount; ++i) {
+    uint32_t& first = rows.first[RowsByKey::bucket(kKeys[i])];
+    rows.next[i] = first;
+    first = i;
+  }
+  return rows;
+}
+constexpr RowsByKey kRowsByKey = index_rows();
 
 constexpr const IsaLevel* kRowLevels[] = {
 #define UK_ROW_LEVEL(arch, isa) &kLevel_##arch##_##isa,
@@ -227,7 +252,8 @@ const uk_tile_row_t* select_tile(uint32_t op, uint32_t flags, int32_t m0, int32_
   const uint64_t key = search_key(op, row_type(op, flags) | order, m0, n0, k0);
   const uk_tile_row_t* best = nullptr;
   uint32_t best_rank = 0;
-  for (size_t i = 0; i < kFunctionRowCount; ++i) {
+  for (uint32_t i = kRowsByKey.first[RowsByKey::bucket(key)]; i != RowsByKey::kEnd;
+       i = kRowsByKey.next[i]) {
     if (kKeys[i] != key) continue;
     const uk_tile_row_t& row = kRows[i];
     if (!row_is_eligible(row, op, flags, cpu_data)) continue;
