@@ -1,23 +1,24 @@
 # The packages, each with the name to install it by when it is missing.
 
-find_package(PkgConfig)
+find_package(PkgConfig QUIET)
 if(NOT PkgConfig_FOUND)
   message(FATAL_ERROR "ukernel needs pkg-config (Debian: pkg-config)")
 endif()
 # Debian's cpuinfo ships a CMake package with a wrong path in it, and a pkg-config file that works.
-pkg_check_modules(cpuinfo IMPORTED_TARGET libcpuinfo)
+pkg_check_modules(cpuinfo QUIET IMPORTED_TARGET libcpuinfo)
 if(NOT cpuinfo_FOUND)
   message(FATAL_ERROR "ukernel::cpu needs cpuinfo (Debian: libcpuinfo-dev)")
 endif()
 
 if(UK_BUILD_TESTS)
-  find_package(GTest)
+  find_package(GTest QUIET)
   if(NOT GTest_FOUND)
     message(FATAL_ERROR "UK_BUILD_TESTS needs GoogleTest (Debian: libgtest-dev)")
   endif()
+  include(GoogleTest)
 endif()
 if(UK_BUILD_BENCH)
-  find_package(benchmark)
+  find_package(benchmark QUIET)
   if(NOT benchmark_FOUND)
     message(FATAL_ERROR "UK_BUILD_BENCH needs Google Benchmark (Debian: libbenchmark-dev)")
   endif()

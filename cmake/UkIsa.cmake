@@ -8,22 +8,37 @@ set(UK_FLAGS_x86_64_avx512_vnni ${UK_FLAGS_x86_64_avx512_base} -mavx512vnni)
 set(UK_FLAGS_x86_64_avx512_bf16 ${UK_FLAGS_x86_64_avx512_base} -mavx512bf16)
 
 # What every object of the library is built with: it is linked into other people's binaries, with or
-# without exceptions and unwinding, and what is written is what runs (GCC contracts even intrinsics).
-# Its arithmetic is by hand, so the vectorizers would only undo choices made there.
+# without exceptions and unwinding, and what is written is what runs (GCC contracts even
+# intrinsics).
 set(UK_OBJECT_FLAGS -fPIC -fno-exceptions -fno-rtti -fno-stack-protector
     -fno-asynchronous-unwind-tables -ffp-contract=off -ffunction-sections -fdata-sections)
+
+# Tile functions are vector code by hand: the vectorizers would only undo choices made there.
 set(UK_TILE_FLAGS -fno-tree-vectorize -fno-tree-slp-vectorize)
+# A tile needs no other symbol. So no loop may become a call to memcpy or memset, and equal tiles
+# may not be folded into one, which would make a program that calls one link both.
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-  # Folding two equal tiles into one symbol would make a program that calls one link both.
-  list(APPEND UK_TILE_FLAGS -fno-ipa-icf)
+  list(APPEND UK_TILE_FLAGS -fno-tree-loop-distribute-patterns -fno-ipa-icf)
+  # GCC 12's <immintrin.h> makes its undefined vectors by initializing a variable with itself, and
+  # warns of it once it is inlined. Clang's warning stays on.
+  list(APPEND UK_TILE_FLAGS -Wno-uninitialized -Wno-maybe-uninitialized)
+else()
+  list(APPEND UK_TILE_FLAGS -fno-builtin)
+endif()
+if(UK_SANITIZE MATCHES "undefined")
+  # Pointer checks around every vector access: AddressSanitizer sees the access itself, and these
+  # make unrolled tiles four times slower to compile.
+  list(APPEND UK_TILE_FLAGS -fno-sanitize=null,object-size,pointer-overflow)
 endif()
 
 # uk_add_isa(<arch> <isa>): every .cc of arch/<arch>/<isa>/ joins the library, with that level's flags.
 function(uk_add_isa arch isa)
+  set(target ukernel_${arch}_${isa})
   file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/arch/${arch}/${isa}/*.cc)
-  add_library(ukernel_${arch}_${isa} OBJECT ${sources})
-  target_include_directories(ukernel_${arch}_${isa} PRIVATE ${PROJECT_SOURCE_DIR})
-  target_compile_options(ukernel_${arch}_${isa} PRIVATE
+  add_library(${target} OBJECT ${sources})
+  target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR})
+  target_compile_options(${target} PRIVATE
     ${UK_WARNING_FLAGS} ${UK_OBJECT_FLAGS} ${UK_TILE_FLAGS} ${UK_FLAGS_${arch}_${isa}})
-  target_sources(ukernel PRIVATE $<TARGET_OBJECTS:ukernel_${arch}_${isa}>)
+  target_sources(ukernel PRIVATE $<TARGET_OBJECTS:${target}>)
+  set_property(TARGET ukernel APPEND PROPERTY UK_ISA_TARGETS ${target})
 endfunction()

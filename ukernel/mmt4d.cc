@@ -56,7 +56,8 @@ uk_status_t check_buffers(const uk_mmt4d_params_t& p, const Mmt4dType& type) {
 uk_index_t min(uk_index_t a, uk_index_t b) { return a < b ? a : b; }
 uk_index_t max(uk_index_t a, uk_index_t b) { return a > b ? a : b; }
 
-// The walk is blocked for caches of these sizes, in bytes. Measured on cores with 1 and 2 MiB of L2.
+// The walk is blocked for caches of these sizes, in bytes. Measured on cores with 1 and 2 MiB of
+// L2.
 constexpr uk_index_t kPanelBytes = 128 << 10;     // an LHS and an RHS panel: they stream from L2
 constexpr uk_index_t kLhsBlockBytes = 512 << 10;  // the LHS panels that an RHS panel meets in L2
 constexpr uk_index_t kStreamBytes = 4 << 20;      // an RHS this large comes from memory
@@ -137,6 +138,8 @@ uk_status_t uk_mmt4d(const uk_mmt4d_params_t* params) {
   if (status == UK_STATUS_OK) status = uk::check_shape(p, &type, &row);
   if (status == UK_STATUS_OK && p.m > 0 && p.n > 0) {
     status = uk::check_buffers(p, *type);
+    // K = 0 needs no operands: null pointers, which offsets and strides must not move.
+    if (p.k == 0) p.lhs_offset = p.lhs_stride0 = p.rhs_offset = p.rhs_stride0 = 0;
     if (status == UK_STATUS_OK) uk::walk_tiles(p, *type, *row);
   }
   return status;

@@ -45,9 +45,16 @@ class Packer {
     if (pack_type_bits(p.flags) == 4) padding_ = (padding_ & 0xF) * 0x11;  // as a byte
   }
 
-  void whole(uk_index_t i, uk_index_t j, uk_index_t count) {
-    const uk_index_t element = plan_.element(i * plan_.rows, j * plan_.columns);
-    function_(tile(i, j), at(in_, element, plan_.bits), count, plan_.tiles_stride1, plan_.stride0);
+  void whole(uk_index_t j, uk_index_t count, uk_index_t rows) {
+    const uk_index_t bytes = plan_.tile_size() * plan_.bits / 8;
+    const bool is_column_of_tiles_dense = plan_.tiles_stride0 == plan_.tile_size();
+    if (bytes < kNarrowBytes && is_column_of_tiles_dense &&
+        plan_.tiles_stride1 > plan_.tile_size()) {
+      return whole_narrow(j, count, rows);
+    }
+    for (uk_index_t i = 0; i < rows; ++i) {
+      function_(tile(i, j), row(i, j), count, plan_.tiles_stride1, plan_.stride0);
+    }
   }
 
   // The tile function reads a copy of the tiles' rows with the padding in place.
@@ -106,6 +113,36 @@ class Packer {
   }
 
  private:
+  static constexpr uk_index_t kCacheLine = 64, kNarrowBytes = 32;
+
+  // Tiles much smaller than a cache line whose columns go far apart: each line would be written in
+  // pieces, with too many other lines in between to stay in the cache. So a block of tiles is
+  // packed into the scratch, where its columns are near each other, and each column copied in one
+  // run.
+  void whole_narrow(uk_index_t j, uk_index_t count, uk_index_t tile_rows) {
+    // An odd number of lines, so that the columns spread over all cache sets.
+    const uk_index_t lines = (kScratchBytes / kCacheLine / count - 1) | 1;
+    const uk_index_t column_bytes = lines * kCacheLine;
+    const uk_index_t tile_bytes = plan_.tile_size() * plan_.bits / 8;
+    const uk_index_t block = column_bytes / tile_bytes;
+    for (uk_index_t i = 0; i < tile_rows; i += block) {
+      const uk_index_t rows = smaller(block, tile_rows - i);
+      for (uk_index_t r = 0; r < rows; ++r) {
+        function_(scratch_ + r * tile_bytes, row(i + r, j), count, column_bytes * 8 / plan_.bits,
+                  plan_.stride0);
+      }
+      for (uk_index_t c = 0; c < count; ++c) {
+        __builtin_memcpy(tile(i, j + c), scratch_ + c * column_bytes,
+                         static_cast<size_t>(rows * tile_bytes));
+      }
+    }
+  }
+
+  // The first element of tile (i, j) in the matrix.
+  const char* row(uk_index_t i, uk_index_t j) const {
+    return at(in_, plan_.element(i * plan_.rows, j * plan_.columns), plan_.bits);
+  }
+
   char* tile(uk_index_t i, uk_index_t j) const { return at(out_, plan_.tile(i, j), plan_.bits); }
 
   // Calls store(place in the tile, is it an element, which one) for every place.

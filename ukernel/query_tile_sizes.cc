@@ -39,12 +39,18 @@ uk_index_t quarter_cycles_per_step(const uk_tile_row_t& row, const Mmt4dType& ty
   const int lane_bits = type.out_bits < 32 ? 32 : type.out_bits;
   const uk_index_t vectors =
       ceil_div(uk_index_t{row.n0} * lane_bits, uk_index_t{registers.bytes} * 8);
-  const uk_index_t rows = rows_per_block(registers.count, row.m0, static_cast<int>(vectors));
   const uk_index_t chain = ceil_div(row.k0, k_per_instruction(row));
-  uk_index_t cost = kPerMultiply * rows * vectors;
-  if (cost < kPerLoad * (rows + vectors)) cost = kPerLoad * (rows + vectors);
-  if (cost < kPerChainLink) cost = kPerChainLink;
-  return row.m0 / rows * (cost * chain + kPerLoop);
+  const int blocks = block_count(registers.count, row.m0, static_cast<int>(vectors));
+  uk_index_t total = 0;
+  for (int block = 0; block < blocks; ++block) {
+    const uk_index_t rows =
+        block_first_row(row.m0, blocks, block + 1) - block_first_row(row.m0, blocks, block);
+    uk_index_t cost = kPerMultiply * rows * vectors;
+    if (cost < kPerLoad * (rows + vectors)) cost = kPerLoad * (rows + vectors);
+    if (cost < kPerChainLink) cost = kPerChainLink;
+    total += cost * chain + kPerLoop;
+  }
+  return total;
 }
 
 // Time for the whole matmul, padding included, in quarter cycles. An unknown size counts as large.
@@ -58,11 +64,11 @@ double total_cost(const uk_tile_row_t& row, const Mmt4dType& type, VectorRegiste
          static_cast<double>(quarter_cycles_per_step(row, type, registers));
 }
 
-// Elements of the padded output.
+// Elements of the padded output, as a double like the cost: sizes may be anything.
 double padded_elements(const uk_tile_row_t& row, uk_index_t m, uk_index_t n) {
-  const double padded_m = static_cast<double>(ceil_div(m > 0 ? m : 1, row.m0) * row.m0);
-  const double padded_n = static_cast<double>(ceil_div(n > 0 ? n : 1, row.n0) * row.n0);
-  return padded_m * padded_n;
+  const double tiles_m = static_cast<double>(ceil_div(m > 0 ? m : 1, row.m0));
+  const double tiles_n = static_cast<double>(ceil_div(n > 0 ? n : 1, row.n0));
+  return tiles_m * row.m0 * tiles_n * row.n0;
 }
 
 // A total order on shapes, so that the answer does not depend on the order of rows: cost, then the

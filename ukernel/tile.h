@@ -29,13 +29,15 @@
 
 namespace uk {
 
-// The register budget: the largest divisor of m0 whose accumulators, with the RHS vectors of a k
-// step and one broadcast, fit `registers`. A tile of more rows runs as equal blocks, each with its
-// whole K loop, so that no accumulator ever leaves its register.
-constexpr int rows_per_block(int registers, int m0, int vectors) {
-  int rows = m0;
-  while (rows > 1 && (m0 % rows != 0 || rows * vectors > registers - vectors - 1)) --rows;
-  return rows;
+// The register budget. A tile runs as blocks of rows whose accumulators, with the RHS vectors of a
+// k step and one broadcast, fit `registers`; each block has its whole K loop, so that no
+// accumulator ever leaves its register. As few blocks as possible, as equal as possible.
+constexpr int block_count(int registers, int m0, int vectors) {
+  const int most_rows = (registers - vectors - 1) / vectors;
+  return most_rows < 1 ? m0 : (m0 + most_rows - 1) / most_rows;
+}
+constexpr int block_first_row(int m0, int blocks, int block) {
+  return block * (m0 / blocks) + (block < m0 % blocks ? block : m0 % blocks);
 }
 
 }  // namespace uk

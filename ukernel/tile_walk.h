@@ -48,10 +48,14 @@ inline uk_index_t ceil_div(uk_index_t a, uk_index_t b) { return a / b + (a % b !
 // matrix: one tile row, as many tiles of it as fit.
 constexpr uk_index_t kScratchBytes = 16 << 10;
 
+// Where the tiles of one tile row are far apart in memory, so many are handled before the next row:
+// enough of each row to read on end, few enough streams for the caches' ways and the TLB.
+constexpr uk_index_t kStripTiles = 8, kStripBytes = 256;
+
 // Visits every tile that holds an element of the matrix. A Visitor has
-//   whole(i, j, count)    full tiles (i, j) to (i, j + count - 1), for the row's function
-//   partial(i, j, count)  tiles of which some are not full; they fit the scratch
-//   element_by_element(i, j)
+//   whole(j, count, rows)   full tiles (0, j) to (rows - 1, j + count - 1), for the row's function
+//   partial(i, j, count)    tiles (i, j) to (i, j + count - 1), of which some are not full; they
+//   fit the scratch element_by_element(i, j)
 template <class Visitor>
 void walk_tiles(const TilePlan& plan, Visitor& visit) {
   const uk_index_t covered0 = ceil_div(plan.size0, plan.rows);
@@ -61,16 +65,13 @@ void walk_tiles(const TilePlan& plan, Visitor& visit) {
   const uk_index_t whole0 = plan.row ? plan.size0 / plan.rows : 0;
   const uk_index_t whole1 = plan.row ? plan.size1 / plan.columns : 0;
 
-  // Where neighbours in dimension 1 are far apart among the tiles, a strip of them at a time: every
-  // strip goes down the whole matrix, so that as many streams of tiles are written (or read).
-  constexpr uk_index_t kStripBytes = 1 << 10;
   const bool far_apart =
       plan.tiles_stride1 > plan.tile_size() && plan.tiles_stride0 < plan.tiles_stride1;
   uk_index_t strip = whole1;
-  if (far_apart) strip = smaller(strip, ceil_div(kStripBytes * 8, plan.columns * plan.bits));
+  if (far_apart) strip = ceil_div(kStripBytes * 8, plan.columns * plan.bits);
+  if (far_apart && strip < kStripTiles) strip = kStripTiles;
   for (uk_index_t j = 0; j < whole1; j += strip) {
-    const uk_index_t count = smaller(strip, whole1 - j);
-    for (uk_index_t i = 0; i < whole0; ++i) visit.whole(i, j, count);
+    visit.whole(j, smaller(strip, whole1 - j), whole0);
   }
 
   // What is left: the right edge, then the bottom.

@@ -14,9 +14,12 @@ class Unpacker {
         in_(p.in),
         out_(p.out) {}
 
-  void whole(uk_index_t i, uk_index_t j, uk_index_t count) {
-    const uk_index_t element = plan_.element(i * plan_.rows, j * plan_.columns);
-    function_(at(out_, element, plan_.bits), tile(i, j), count, plan_.stride0, plan_.tiles_stride1);
+  void whole(uk_index_t j, uk_index_t count, uk_index_t rows) {
+    for (uk_index_t i = 0; i < rows; ++i) {
+      const uk_index_t element = plan_.element(i * plan_.rows, j * plan_.columns);
+      function_(at(out_, element, plan_.bits), tile(i, j), count, plan_.stride0,
+                plan_.tiles_stride1);
+    }
   }
 
   // The tile function writes a copy of the tiles' rows, from which the padding is dropped.

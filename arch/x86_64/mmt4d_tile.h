@@ -47,6 +47,12 @@ UK_INLINE int32_t load_s32(const char* p) {
   return v;
 }
 
+UK_INLINE int64_t load_s64(const char* p) {
+  int64_t v;
+  __builtin_memcpy(&v, p, sizeof(v));
+  return v;
+}
+
 // The rows of each k step, kStride bytes apart, used where they lie.
 template <int kStride>
 class LhsInPlace {
@@ -156,19 +162,26 @@ UK_INLINE void block(char* out, const char* lhs, int row, const char* rhs, uk_in
   }
 }
 
+template <class P, int M0, int N0, int kBlocks, int kBlock = 0>
+UK_INLINE void blocks(char* out, const char* lhs, const char* rhs, uk_index_t k1, uint32_t flags) {
+  if constexpr (kBlock < kBlocks) {
+    constexpr int kRow = uk::block_first_row(M0, kBlocks, kBlock);
+    constexpr int kRows = uk::block_first_row(M0, kBlocks, kBlock + 1) - kRow;
+    block<P, M0, N0, kRows, N0 / P::kLanes>(out, lhs, kRow, rhs, k1, flags);
+    // From the second block on the RHS panel is in cache.
+    blocks<P, M0, N0, kBlocks, kBlock + 1>(out, lhs, rhs, k1, flags & ~UK_MMT4D_PREFETCH_RHS);
+  }
+}
+
 template <class P, int M0, int N0, int K0>
 UK_INLINE void mmt4d_tile(void* out, const void* lhs, const void* rhs, uk_index_t k1,
                           uint32_t flags) {
   static_assert(K0 == P::kK0, "one dot per k step");
   static_assert(N0 % P::kLanes == 0, "whole vectors");
   static_assert(P::kStagesLhs || P::kRowBytes == P::kLhsBytes, "rows are broadcast as they lie");
-  constexpr int kVectors = N0 / P::kLanes;
-  constexpr int kRows = uk::rows_per_block(P::kRegisters - P::kTemporaries, M0, kVectors);
-  UK_UNROLL for (int row = 0; row < M0; row += kRows) {
-    block<P, M0, N0, kRows, kVectors>(static_cast<char*>(out), static_cast<const char*>(lhs), row,
-                                      static_cast<const char*>(rhs), k1, flags);
-    flags &= ~UK_MMT4D_PREFETCH_RHS;  // from the second block on the RHS panel is in cache
-  }
+  constexpr int kBlocks = uk::block_count(P::kRegisters - P::kTemporaries, M0, N0 / P::kLanes);
+  blocks<P, M0, N0, kBlocks>(static_cast<char*>(out), static_cast<const char*>(lhs),
+                             static_cast<const char*>(rhs), k1, flags);
 }
 
 }  // namespace

@@ -67,28 +67,22 @@ template <>
 struct Lanes<1> {
   using Vector = __m128i;
   UK_INTERLEAVE(_mm, si128)
-  template <class At>
-  static UK_INLINE Vector gather(const At& at) {
-    return load_lane(at(0));
+  static UK_INLINE Vector gather(const char* const* in, uk_index_t offset) {
+    return load_lane(in[0] + offset);
   }
-  template <class At>
-  static UK_INLINE void scatter(const At& at, Vector v) {
-    store_lane(at(0), v);
-  }
+  static UK_INLINE __m128i lane(Vector v, int) { return v; }
 };
 
 template <>
 struct Lanes<2> {
   using Vector = __m256i;
   UK_INTERLEAVE(_mm256, si256)
-  template <class At>
-  static UK_INLINE Vector gather(const At& at) {
-    return _mm256_inserti128_si256(_mm256_castsi128_si256(load_lane(at(0))), load_lane(at(1)), 1);
+  static UK_INLINE Vector gather(const char* const* in, uk_index_t offset) {
+    return _mm256_inserti128_si256(_mm256_castsi128_si256(load_lane(in[0] + offset)),
+                                   load_lane(in[1] + offset), 1);
   }
-  template <class At>
-  static UK_INLINE void scatter(const At& at, Vector v) {
-    store_lane(at(0), _mm256_castsi256_si128(v));
-    store_lane(at(1), _mm256_extracti128_si256(v, 1));
+  static UK_INLINE __m128i lane(Vector v, int i) {
+    return i == 0 ? _mm256_castsi256_si128(v) : _mm256_extracti128_si256(v, 1);
   }
 };
 
@@ -97,19 +91,17 @@ template <>
 struct Lanes<4> {
   using Vector = __m512i;
   UK_INTERLEAVE(_mm512, si512)
-  template <class At>
-  static UK_INLINE Vector gather(const At& at) {
-    Vector v = _mm512_castsi128_si512(load_lane(at(0)));
-    v = _mm512_inserti32x4(v, load_lane(at(1)), 1);
-    v = _mm512_inserti32x4(v, load_lane(at(2)), 2);
-    return _mm512_inserti32x4(v, load_lane(at(3)), 3);
+  static UK_INLINE Vector gather(const char* const* in, uk_index_t offset) {
+    Vector v = _mm512_castsi128_si512(load_lane(in[0] + offset));
+    v = _mm512_inserti32x4(v, load_lane(in[1] + offset), 1);
+    v = _mm512_inserti32x4(v, load_lane(in[2] + offset), 2);
+    return _mm512_inserti32x4(v, load_lane(in[3] + offset), 3);
   }
-  template <class At>
-  static UK_INLINE void scatter(const At& at, Vector v) {
-    store_lane(at(0), _mm512_castsi512_si128(v));
-    store_lane(at(1), _mm512_extracti32x4_epi32(v, 1));
-    store_lane(at(2), _mm512_extracti32x4_epi32(v, 2));
-    store_lane(at(3), _mm512_extracti32x4_epi32(v, 3));
+  static UK_INLINE __m128i lane(Vector v, int i) {
+    return i == 0   ? _mm512_castsi512_si128(v)
+           : i == 1 ? _mm512_extracti32x4_epi32(v, 1)
+           : i == 2 ? _mm512_extracti32x4_epi32(v, 2)
+                    : _mm512_extracti32x4_epi32(v, 3);
   }
 };
 #endif
@@ -138,6 +130,8 @@ UK_INLINE void interleave(typename V::Vector (&v)[kCount]) {
     UK_UNROLL for (int i = 0; i < kCount; ++i) v[i] = merged[i];
   }
 }
+
+UK_INLINE uk_index_t min(uk_index_t a, uk_index_t b) { return a < b ? a : b; }
 
 // ---------------------------------------------------------------- copies
 
@@ -182,10 +176,24 @@ UK_INLINE void copy_run(char* out, const char* in, uk_index_t bytes) {
 template <int kRun, int kRows>
 UK_INLINE void copy_tiles(char* out, uk_index_t out_tile, uk_index_t out_row, const char* in,
                           uk_index_t in_tile, uk_index_t in_row, uk_index_t count) {
-  for (; count > 0; --count) {
-    for (int row = 0; row < kRows; ++row) copy<kRun>(out + row * out_row, in + row * in_row);
-    out += out_tile;
-    in += in_tile;
+  // Short runs: the tiles of one cache line of each row together, since rows a power of two apart
+  // share their cache sets.
+  constexpr int kTogether = kRows > 1 && kRun < kLineBytes ? kLineBytes / kRun : 1;
+  for (; count >= kTogether; count -= kTogether) {
+    for (int row = 0; row < kRows; ++row) {
+      UK_UNROLL for (int t = 0; t < kTogether; ++t) {
+        copy<kRun>(out + t * out_tile + row * out_row, in + t * in_tile + row * in_row);
+      }
+    }
+    out += kTogether * out_tile;
+    in += kTogether * in_tile;
+  }
+  if constexpr (kTogether > 1) {
+    for (int row = 0; row < kRows; ++row) {
+      for (uk_index_t t = 0; t < count; ++t) {
+        copy<kRun>(out + t * out_tile + row * out_row, in + t * in_tile + row * in_row);
+      }
+    }
   }
 }
 
@@ -214,8 +222,6 @@ struct TileColumns {
   UK_INLINE uk_index_t step() const { return kColumnBytes; }
 };
 
-UK_INLINE uk_index_t min(uk_index_t a, uk_index_t b) { return a < b ? a : b; }
-
 // Rows -> columns, kRows of two lanes' units or more. The lanes of a vector come from different
 // rows, so that it ends up as a long piece of one column; a cache line of each row is used up
 // before the next rows are touched, since rows a power of two apart share their cache sets.
@@ -228,13 +234,14 @@ UK_INLINE void transpose_tall(const Columns& out, const char* in, uk_index_t in_
     const uk_index_t line_end = min(line + kLineColumns, columns);
     for (int block = 0; block < kRows; block += kBlockRows) {
       const int row = block < kRows - kBlockRows ? block : kRows - kBlockRows;
+      const char* lanes[kLanes];
+      UK_UNROLL for (int i = 0; i < kLanes; ++i) lanes[i] = in + (row + i * kSide) * in_stride;
       for (uk_index_t c = line; c < line_end; c += kSide) {
         const uk_index_t column = min(c, columns - kSide);
-        const char* from = in + row * in_stride + column * kUnit;
         char* to = out.at(column) + row * kUnit;
         typename V::Vector v[kSide];
         UK_UNROLL for (int k = 0; k < kSide; ++k) {
-          v[k] = V::gather([&](int lane) { return from + (lane * kSide + k) * in_stride; });
+          v[k] = V::gather(lanes, column * kUnit + k * in_stride);
         }
         interleave<V, kUnit>(v);
         UK_UNROLL for (int k = 0; k < kSide; ++k) V::store(to + k * out.step(), v[k]);
@@ -242,6 +249,9 @@ UK_INLINE void transpose_tall(const Columns& out, const char* in, uk_index_t in_
     }
   }
 }
+
+// Stores to one cache line are twice as fast next to each other, and compilers do not know it.
+UK_INLINE void keep_store_order() { __asm__ volatile("" ::: "memory"); }
 
 // Rows -> columns for fewer rows. The lanes of a vector come from one row. With kRows < kSide the
 // columns of a lane must be contiguous; a lane of the result then holds several of them.
@@ -259,44 +269,57 @@ UK_INLINE void transpose_flat(const Columns& out, const char* in, uk_index_t in_
       typename V::Vector v[kBlockRows];
       UK_UNROLL for (int k = 0; k < kBlockRows; ++k) v[k] = V::load(from + k * in_stride);
       interleave<V, kUnit>(v);
-      UK_UNROLL for (int k = 0; k < kBlockRows; ++k) {
-        V::scatter(
-            [&](int lane) { return out.at(column + lane * kSide) + row * kUnit + k * piece_step; },
-            v[k]);
+      UK_UNROLL for (int lane = 0; lane < kLanes; ++lane) {
+        char* to = out.at(column + lane * kSide) + row * kUnit;
+        UK_UNROLL for (int k = 0; k < kBlockRows; ++k) {
+          store_lane(to + k * piece_step, V::lane(v[k], lane));
+          keep_store_order();
+        }
       }
     }
   }
 }
 
-// Columns -> rows, kRows of one lane's units or more: the mirror image of transpose_tall.
-template <class V, int kLanes, int kUnit, int kRows, class Columns>
+// Columns -> rows, kRows of one lane's units or more: the mirror image. kBlockLanes lanes of
+// columns make one piece of a row, a cache line where there are enough columns.
+template <class V, int kLanes, int kBlockLanes, int kUnit, int kRows, class Columns>
 UK_INLINE void transpose_back(char* out, uk_index_t out_stride, const Columns& in,
                               uk_index_t columns) {
-  constexpr int kSide = kLaneBytes / kUnit, kBlockColumns = kLanes * kSide;
+  constexpr int kSide = kLaneBytes / kUnit, kBlockColumns = kBlockLanes * kSide;
+  const uk_index_t step = in.step();
   for (uk_index_t c = 0; c < columns; c += kBlockColumns) {
     const uk_index_t column = min(c, columns - kBlockColumns);
+    const char* lanes[kBlockLanes];
+    UK_UNROLL for (int i = 0; i < kBlockLanes; ++i) lanes[i] = in.at(column + i * kSide);
     for (int block = 0; block < kRows; block += kSide) {
       const int row = block < kRows - kSide ? block : kRows - kSide;
-      typename V::Vector v[kSide];
-      UK_UNROLL for (int k = 0; k < kSide; ++k) {
-        v[k] = V::gather(
-            [&](int lane) { return in.at(column + lane * kSide) + row * kUnit + k * in.step(); });
-      }
-      interleave<V, kUnit>(v);
       char* to = out + row * out_stride + column * kUnit;
-      UK_UNROLL for (int k = 0; k < kSide; ++k) V::store(to + k * out_stride, v[k]);
+      UK_UNROLL for (int i = 0; i < kBlockLanes; i += kLanes) {
+        typename V::Vector v[kSide];
+        UK_UNROLL for (int k = 0; k < kSide; ++k) {
+          v[k] = V::gather(lanes + i, row * kUnit + k * step);
+        }
+        interleave<V, kUnit>(v);
+        UK_UNROLL for (int k = 0; k < kSide; ++k) {
+          V::store(to + k * out_stride + i * kLaneBytes, v[k]);
+        }
+      }
     }
   }
 }
 
-constexpr int kTallLanes = 2;
-constexpr int kFlatLanes = kVectorBytes / kLaneBytes;
-constexpr int kBackLanes = kVectorBytes / kLaneBytes;
+// Pieces of whole cache lines are worth the widest vectors; shorter ones are bound by the stores.
+constexpr int tall_lanes(int column_bytes) {
+  return column_bytes % kVectorBytes == 0 ? kVectorBytes / kLaneBytes : 2;
+}
+constexpr int kFlatLanes = 2;
+constexpr int kBackLanes = kVectorBytes / kLaneBytes, kLineLanes = kLineBytes / kLaneBytes;
 
+// Not inlined: many tiles share each of these, and they are entered once for many tiles.
 template <int kUnit, int kRows, class Columns>
-UK_INLINE void rows_to_columns(const Columns& out, const char* in, uk_index_t in_stride,
-                               uk_index_t columns) {
-  constexpr int kSide = kLaneBytes / kUnit;
+__attribute__((noinline)) void rows_to_columns(Columns out, const char* in, uk_index_t in_stride,
+                                               uk_index_t columns) {
+  constexpr int kSide = kLaneBytes / kUnit, kTallLanes = tall_lanes(kRows * kUnit);
   static_assert(kRows >= kSide || (kRows & (kRows - 1)) == 0, "few rows are a power of two");
   if (columns < kSide) {
     for (uk_index_t column = 0; column < columns; ++column) {
@@ -314,8 +337,8 @@ UK_INLINE void rows_to_columns(const Columns& out, const char* in, uk_index_t in
 }
 
 template <int kUnit, int kRows, class Columns>
-UK_INLINE void columns_to_rows(char* out, uk_index_t out_stride, const Columns& in,
-                               uk_index_t columns) {
+__attribute__((noinline)) void columns_to_rows(char* out, uk_index_t out_stride, const Columns& in,
+                                               uk_index_t columns) {
   constexpr int kSide = kLaneBytes / kUnit;
   static_assert(kRows >= kSide, "unpack tiles have at least a lane of rows");
   if (columns < kSide) {
@@ -324,10 +347,11 @@ UK_INLINE void columns_to_rows(char* out, uk_index_t out_stride, const Columns& 
         copy<kUnit>(out + row * out_stride + column * kUnit, in.at(column) + row * kUnit);
       }
     }
-  } else if (columns >= kBackLanes * kSide) {
-    transpose_back<Lanes<kBackLanes>, kBackLanes, kUnit, kRows>(out, out_stride, in, columns);
+  } else if (columns >= kLineLanes * kSide) {
+    transpose_back<Lanes<kBackLanes>, kBackLanes, kLineLanes, kUnit, kRows>(out, out_stride, in,
+                                                                            columns);
   } else {
-    transpose_back<Lanes<1>, 1, kUnit, kRows>(out, out_stride, in, columns);
+    transpose_back<Lanes<1>, 1, 1, kUnit, kRows>(out, out_stride, in, columns);
   }
 }
 

@@ -24,19 +24,16 @@ UK_INLINE __m256 bf16_to_f32(__m128i h) {
 
 // The nearest bf16 (ties to even, subnormals kept), still in the upper half of each f32 lane.
 // Adding 0x7FFF, or 0x8000 where the last kept bit is odd, carries into the upper half exactly when
-// rounding up is due.
+// rounding up is due. A NaN stays one: made from bf16 operands, its lower half is zero, and nothing
+// carries.
 UK_INLINE __m256 round_to_bf16(__m256 f) {
   const __m256i bits = _mm256_castps_si256(f);
   const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
   const __m256i biased = _mm256_add_epi32(bits, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7FFF)));
-  const __m256i rounded = _mm256_and_si256(biased, _mm256_set1_epi32(static_cast<int>(0xFFFF0000)));
-  // The carry could turn a NaN into an infinity or a zero.
-  const __m256 nan = _mm256_castsi256_ps(_mm256_set1_epi32(0x7FC00000));
-  return _mm256_blendv_ps(_mm256_castsi256_ps(rounded), nan, _mm256_cmp_ps(f, f, _CMP_UNORD_Q));
+  return _mm256_castsi256_ps(
+      _mm256_and_si256(biased, _mm256_set1_epi32(static_cast<int>(0xFFFF0000))));
 }
 
-// product + addend, rounded to odd: where the sum is inexact and its last bit even, it moves by one
-// unit in the last place towards what was lost, which makes the bit odd.
 UK_INLINE __m256 add_round_to_odd(__m256 product, __m256 addend) {
   const __m256 sum = _mm256_add_ps(product, addend);
   const __m256 product_part = _mm256_sub_ps(sum, addend);  // TwoSum (Knuth): lost is exact
@@ -54,6 +51,28 @@ UK_INLINE __m256 add_round_to_odd(__m256 product, __m256 addend) {
   const __m256i step = _mm256_or_si256(signs_differ, _mm256_set1_epi32(1));
   return _mm256_castsi256_ps(
       _mm256_add_epi32(bits, _mm256_and_si256(step, _mm256_and_si256(inexact, even))));
+}
+
+UK_INLINE __m128i f32_to_bf16(__m256 f) {
+  const __m256i upper = _mm256_srli_epi32(_mm256_castps_si256(round_to_bf16(f)), 16);
+  // Packing works in 128-bit halves: a a b b, of which the quarters 0 and 2 are wanted.
+  const __m256i packed = _mm256_permute4x64_epi64(_mm256_packus_epi32(upper, upper), 0x08);
+  return _mm256_castsi256_si128(packed);
+}
+
+UK_INLINE __m256 f16_to_f32(__m128i h) { return _mm256_cvtph_ps(h); }
+UK_INLINE __m128i f32_to_f16(__m256 f) {
+  return _mm256_cvtps_ph(f, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
+
+// acc + a * b of values that are f16, rounded once to f16: their product is exact in f32.
+UK_INLINE __m256 fma_rounded_to_f16(__m256 acc, __m256 a, __m256 b) {
+  return f16_to_f32(f32_to_f16(add_round_to_odd(_mm256_mul_ps(a, b), acc)));
+}
+
+// By contract an f32 FMA, then a second rounding to bf16.
+UK_INLINE __m256 fma_rounded_to_bf16(__m256 acc, __m256 a, __m256 b) {
+  return round_to_bf16(_mm256_fmadd_ps(a, b, acc));
 }
 
 // ---------------------------------------------------------------- OUT
@@ -96,22 +115,14 @@ struct Avx2F32Out : Avx2F32Acc {
 
 struct Avx2F16Out : Avx2F32Acc {
   static constexpr int kOutBytes = 2;
-  static UK_INLINE __m128i to_f16(Acc acc) {
-    return _mm256_cvtps_ph(acc, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-  }
-  static UK_INLINE Acc load_out(const char* out) { return _mm256_cvtph_ps(load_16_bytes(out)); }
-  static UK_INLINE void store_out(char* out, Acc acc) { store_16_bytes(out, to_f16(acc)); }
+  static UK_INLINE Acc load_out(const char* out) { return f16_to_f32(load_16_bytes(out)); }
+  static UK_INLINE void store_out(char* out, Acc acc) { store_16_bytes(out, f32_to_f16(acc)); }
 };
 
 struct Avx2Bf16Out : Avx2F32Acc {
   static constexpr int kOutBytes = 2;
   static UK_INLINE Acc load_out(const char* out) { return bf16_to_f32(load_16_bytes(out)); }
-  static UK_INLINE void store_out(char* out, Acc acc) {
-    const __m256i upper = _mm256_srli_epi32(_mm256_castps_si256(round_to_bf16(acc)), 16);
-    // Packing works in 128-bit halves: a a b b, of which the quarters 0 and 2 are wanted.
-    const __m256i packed = _mm256_permute4x64_epi64(_mm256_packus_epi32(upper, upper), 0x08);
-    store_16_bytes(out, _mm256_castsi256_si128(packed));
-  }
+  static UK_INLINE void store_out(char* out, Acc acc) { store_16_bytes(out, f32_to_bf16(acc)); }
 };
 
 // ---------------------------------------------------------------- operands
@@ -164,7 +175,7 @@ struct Avx2WidenedOperands {
 };
 
 struct Avx2WidenF16 {
-  static UK_INLINE __m256i widen(__m128i h) { return _mm256_castps_si256(_mm256_cvtph_ps(h)); }
+  static UK_INLINE __m256i widen(__m128i h) { return _mm256_castps_si256(f16_to_f32(h)); }
 };
 struct Avx2WidenBf16 {
   static UK_INLINE __m256i widen(__m128i h) { return _mm256_castps_si256(bf16_to_f32(h)); }
@@ -175,10 +186,6 @@ struct Avx2WidenU8 {
 struct Avx2WidenS8 {
   static UK_INLINE __m256i widen(__m128i b) { return _mm256_cvtepi8_epi16(b); }
 };
-
-UK_INLINE __m256 fma_f32(__m256 acc, __m256i lhs, __m256i rhs) {
-  return _mm256_fmadd_ps(_mm256_castsi256_ps(lhs), _mm256_castsi256_ps(rhs), acc);
-}
 
 }  // namespace
 

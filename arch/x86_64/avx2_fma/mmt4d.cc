@@ -9,26 +9,21 @@ template <class Out, class Operands>
 struct F32Fma : Out, Operands {
   static constexpr int kK0 = 1;
   static UK_INLINE __m256 dot(__m256 acc, __m256i lhs, __m256i rhs) {
-    return fma_f32(acc, lhs, rhs);
+    return _mm256_fmadd_ps(_mm256_castsi256_ps(lhs), _mm256_castsi256_ps(rhs), acc);
   }
 };
 
-// An f16 FMA with a single rounding. The product of two f16 is exact in f32; their sum with the
-// accumulator is rounded to odd there, so that the conversion to f16 is the only rounding to
-// nearest.
 struct F16Rounded : Avx2F16Out, Avx2WidenedOperands<Avx2WidenF16> {
   static constexpr int kK0 = 1, kTemporaries = 7;
   static UK_INLINE Acc dot(Acc acc, __m256i lhs, __m256i rhs) {
-    const __m256 product = _mm256_mul_ps(_mm256_castsi256_ps(lhs), _mm256_castsi256_ps(rhs));
-    return _mm256_cvtph_ps(to_f16(add_round_to_odd(product, acc)));
+    return fma_rounded_to_f16(acc, _mm256_castsi256_ps(lhs), _mm256_castsi256_ps(rhs));
   }
 };
 
-// By contract an f32 FMA, then a second rounding to bf16.
 struct Bf16Rounded : Avx2Bf16Out, Avx2WidenedOperands<Avx2WidenBf16> {
   static constexpr int kK0 = 1, kTemporaries = 8;
   static UK_INLINE Acc dot(Acc acc, __m256i lhs, __m256i rhs) {
-    return round_to_bf16(fma_f32(acc, lhs, rhs));
+    return fma_rounded_to_bf16(acc, _mm256_castsi256_ps(lhs), _mm256_castsi256_ps(rhs));
   }
 };
 

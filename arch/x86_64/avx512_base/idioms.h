@@ -15,17 +15,41 @@ UK_INLINE __m512 bf16_to_f32(__m256i h) {
   return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(h), 16));
 }
 
-// The nearest bf16 (ties to even, subnormals kept), still in the upper half of each f32 lane. Done
-// on integers: VCVTNEPS2BF16 flushes subnormals. Adding 0x7FFF, or 0x8000 where the last kept bit
-// is odd, carries into the upper half exactly when rounding up is due.
+// The nearest bf16 (ties to even, subnormals kept), still in the upper half of each f32 lane.
+// Adding 0x7FFF, or 0x8000 where the last kept bit is odd, carries into the upper half exactly when
+// rounding up is due. A NaN stays one: made from bf16 operands, its lower half is zero, and nothing
+// carries. Done on integers: VCVTNEPS2BF16 flushes subnormals.
 UK_INLINE __m512 round_to_bf16(__m512 f) {
   const __m512i bits = _mm512_castps_si512(f);
   const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
   const __m512i biased = _mm512_add_epi32(bits, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7FFF)));
-  const __m512i rounded = _mm512_and_si512(biased, _mm512_set1_epi32(static_cast<int>(0xFFFF0000)));
-  // The carry could turn a NaN into an infinity or a zero.
-  const __mmask16 is_nan = _mm512_cmp_ps_mask(f, f, _CMP_UNORD_Q);
-  return _mm512_castsi512_ps(_mm512_mask_mov_epi32(rounded, is_nan, _mm512_set1_epi32(0x7FC00000)));
+  return _mm512_castsi512_ps(
+      _mm512_and_si512(biased, _mm512_set1_epi32(static_cast<int>(0xFFFF0000))));
+}
+
+UK_INLINE __m256i f32_to_bf16(__m512 f) {
+  return _mm512_cvtepi32_epi16(_mm512_srli_epi32(_mm512_castps_si512(round_to_bf16(f)), 16));
+}
+
+UK_INLINE __m512 f16_to_f32(__m256i h) { return _mm512_cvtph_ps(h); }
+UK_INLINE __m256i f32_to_f16(__m512 f) {
+  return _mm512_cvtps_ph(f, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
+
+// acc + a * b of values that are f16, rounded once to f16. The f32 FMA is rounded to odd, so that
+// the conversion to f16 is the only rounding to nearest. Of the sums rounded down and up, which are
+// equal or neighbours, the one with an odd last bit is the sum rounded to odd.
+UK_INLINE __m512 fma_rounded_to_f16(__m512 acc, __m512 a, __m512 b) {
+  const __m512 down = _mm512_fmadd_round_ps(a, b, acc, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC);
+  const __m512 up = _mm512_fmadd_round_ps(a, b, acc, _MM_FROUND_TO_POS_INF | _MM_FROUND_NO_EXC);
+  const __mmask16 down_is_odd =
+      _mm512_test_epi32_mask(_mm512_castps_si512(down), _mm512_set1_epi32(1));
+  return f16_to_f32(f32_to_f16(_mm512_mask_mov_ps(up, down_is_odd, down)));
+}
+
+// By contract an f32 FMA, then a second rounding to bf16.
+UK_INLINE __m512 fma_rounded_to_bf16(__m512 acc, __m512 a, __m512 b) {
+  return round_to_bf16(_mm512_fmadd_ps(a, b, acc));
 }
 
 // ---------------------------------------------------------------- OUT
@@ -58,26 +82,23 @@ struct Avx512F32Out : Avx512F32Acc {
   static UK_INLINE void store_out(char* out, Acc acc) { _mm512_storeu_ps(out, acc); }
 };
 
+UK_INLINE __m256i load_half(const char* p) {
+  return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
+}
+UK_INLINE void store_half(char* p, __m256i v) {
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), v);
+}
+
 struct Avx512F16Out : Avx512F32Acc {
   static constexpr int kOutBytes = 2;
-  static UK_INLINE Acc load_out(const char* out) {
-    return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(out)));
-  }
-  static UK_INLINE void store_out(char* out, Acc acc) {
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(out),
-                        _mm512_cvtps_ph(acc, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
-  }
+  static UK_INLINE Acc load_out(const char* out) { return f16_to_f32(load_half(out)); }
+  static UK_INLINE void store_out(char* out, Acc acc) { store_half(out, f32_to_f16(acc)); }
 };
 
 struct Avx512Bf16Out : Avx512F32Acc {
   static constexpr int kOutBytes = 2;
-  static UK_INLINE Acc load_out(const char* out) {
-    return bf16_to_f32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(out)));
-  }
-  static UK_INLINE void store_out(char* out, Acc acc) {
-    const __m512i upper = _mm512_srli_epi32(_mm512_castps_si512(round_to_bf16(acc)), 16);
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(out), _mm512_cvtepi32_epi16(upper));
-  }
+  static UK_INLINE Acc load_out(const char* out) { return bf16_to_f32(load_half(out)); }
+  static UK_INLINE void store_out(char* out, Acc acc) { store_half(out, f32_to_bf16(acc)); }
 };
 
 // ---------------------------------------------------------------- operands
@@ -98,16 +119,13 @@ template <class WidenLhs, class WidenRhs = WidenLhs>
 struct Avx512WidenedOperands {
   static constexpr bool kStagesLhs = true;
   static constexpr int kLhsBytes = 2, kRhsBytes = 2, kRowBytes = 4, kStageSlack = 64;
-  static UK_INLINE __m512i load_rhs(const char* rhs) {
-    return WidenRhs::widen(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(rhs)));
-  }
+  static UK_INLINE __m512i load_rhs(const char* rhs) { return WidenRhs::widen(load_half(rhs)); }
   static UK_INLINE __m512i broadcast_lhs(const char* row) {
     return _mm512_set1_epi32(load_s32(row));
   }
   static UK_INLINE void stage_lhs(char* to, const char* from, int rows) {
     for (; rows >= 16; rows -= 16, from += 32, to += 64) {
-      _mm512_store_si512(
-          to, WidenLhs::widen(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from))));
+      _mm512_store_si512(to, WidenLhs::widen(load_half(from)));
     }
     if (rows > 0) {  // the mask keeps the load inside the panel
       const __mmask16 mask = static_cast<__mmask16>((1u << rows) - 1);
@@ -117,7 +135,7 @@ struct Avx512WidenedOperands {
 };
 
 struct Avx512WidenF16 {
-  static UK_INLINE __m512i widen(__m256i h) { return _mm512_castps_si512(_mm512_cvtph_ps(h)); }
+  static UK_INLINE __m512i widen(__m256i h) { return _mm512_castps_si512(f16_to_f32(h)); }
 };
 struct Avx512WidenBf16 {
   static UK_INLINE __m512i widen(__m256i h) { return _mm512_castps_si512(bf16_to_f32(h)); }
@@ -128,10 +146,6 @@ struct Avx512WidenU8 {
 struct Avx512WidenS8 {
   static UK_INLINE __m512i widen(__m256i b) { return _mm512_cvtepi8_epi16(b); }
 };
-
-UK_INLINE __m512 fma_f32(__m512 acc, __m512i lhs, __m512i rhs) {
-  return _mm512_fmadd_ps(_mm512_castsi512_ps(lhs), _mm512_castsi512_ps(rhs), acc);
-}
 
 }  // namespace
 

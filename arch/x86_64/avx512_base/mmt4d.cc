@@ -9,32 +9,21 @@ template <class Out, class Operands>
 struct F32Fma : Out, Operands {
   static constexpr int kK0 = 1;
   static UK_INLINE __m512 dot(__m512 acc, __m512i lhs, __m512i rhs) {
-    return fma_f32(acc, lhs, rhs);
+    return _mm512_fmadd_ps(_mm512_castsi512_ps(lhs), _mm512_castsi512_ps(rhs), acc);
   }
 };
 
-// An f16 FMA with a single rounding: the f32 FMA is rounded to odd, so that the conversion to f16
-// is the only rounding to nearest (f16 and f16 directly would round twice). Of the sums rounded
-// down and up, which are equal or neighbours, the one with an odd last bit is the sum rounded to
-// odd.
 struct F16Rounded : Avx512F16Out, Avx512WidenedOperands<Avx512WidenF16> {
   static constexpr int kK0 = 1, kTemporaries = 4;
   static UK_INLINE Acc dot(Acc acc, __m512i lhs, __m512i rhs) {
-    const __m512 a = _mm512_castsi512_ps(lhs), b = _mm512_castsi512_ps(rhs);
-    const __m512 down = _mm512_fmadd_round_ps(a, b, acc, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC);
-    const __m512 up = _mm512_fmadd_round_ps(a, b, acc, _MM_FROUND_TO_POS_INF | _MM_FROUND_NO_EXC);
-    const __mmask16 down_is_odd =
-        _mm512_test_epi32_mask(_mm512_castps_si512(down), _mm512_set1_epi32(1));
-    const __m512 odd = _mm512_mask_mov_ps(up, down_is_odd, down);
-    return _mm512_cvtph_ps(_mm512_cvtps_ph(odd, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+    return fma_rounded_to_f16(acc, _mm512_castsi512_ps(lhs), _mm512_castsi512_ps(rhs));
   }
 };
 
-// By contract an f32 FMA, then a second rounding to bf16.
 struct Bf16Rounded : Avx512Bf16Out, Avx512WidenedOperands<Avx512WidenBf16> {
   static constexpr int kK0 = 1, kTemporaries = 15;  // what GCC's scheduler keeps in flight
   static UK_INLINE Acc dot(Acc acc, __m512i lhs, __m512i rhs) {
-    return round_to_bf16(fma_f32(acc, lhs, rhs));
+    return fma_rounded_to_bf16(acc, _mm512_castsi512_ps(lhs), _mm512_castsi512_ps(rhs));
   }
 };
 

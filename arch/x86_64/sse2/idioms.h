@@ -1,0 +1,133 @@
+// 16-bit floats on the x86-64 baseline, which has no instructions for them. A vector of halves has
+// four in its lower 64 bits.
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions; see LICENSE.
+#ifndef UKERNEL_ARCH_X86_64_SSE2_IDIOMS_H_
+#define UKERNEL_ARCH_X86_64_SSE2_IDIOMS_H_
+
+#include "arch/x86_64/mmt4d_tile.h"
+
+namespace {
+
+// mask ? a : b, for masks of whole lanes.
+UK_INLINE __m128i select(__m128i mask, __m128i a, __m128i b) {
+  return _mm_or_si128(_mm_and_si128(mask, a), _mm_andnot_si128(mask, b));
+}
+
+// The low 16 bits of each lane, in the lower 64 bits. Sign-extended first, so that the packing has
+// nothing to saturate.
+UK_INLINE __m128i low_halves(__m128i lanes) {
+  const __m128i extended = _mm_srai_epi32(_mm_slli_epi32(lanes, 16), 16);
+  return _mm_packs_epi32(extended, extended);
+}
+
+// bf16 is the upper half of an f32.
+UK_INLINE __m128 bf16_to_f32(__m128i h) {
+  return _mm_castsi128_ps(_mm_unpacklo_epi16(_mm_setzero_si128(), h));
+}
+
+// The nearest bf16 (ties to even, subnormals kept), still in the upper half of each f32 lane.
+// Adding 0x7FFF, or 0x8000 where the last kept bit is odd, carries into the upper half exactly when
+// rounding up is due. A NaN stays one: made from bf16 operands, its lower half is zero, and nothing
+// carries.
+UK_INLINE __m128 round_to_bf16(__m128 f) {
+  const __m128i bits = _mm_castps_si128(f);
+  const __m128i odd = _mm_and_si128(_mm_srli_epi32(bits, 16), _mm_set1_epi32(1));
+  const __m128i biased = _mm_add_epi32(bits, _mm_add_epi32(odd, _mm_set1_epi32(0x7FFF)));
+  return _mm_castsi128_ps(_mm_and_si128(biased, _mm_set1_epi32(static_cast<int>(0xFFFF0000))));
+}
+
+UK_INLINE __m128i f32_to_bf16(__m128 f) {
+  return low_halves(_mm_srli_epi32(_mm_castps_si128(round_to_bf16(f)), 16));
+}
+
+// Moves exponent and mantissa to their places in f32 and makes up for the difference of the
+// exponents' biases by a multiplication, which normalises subnormals too.
+UK_INLINE __m128 f16_to_f32(__m128i h) {
+  const __m128i bits = _mm_unpacklo_epi16(h, _mm_setzero_si128());
+  const __m128i sign = _mm_slli_epi32(_mm_and_si128(bits, _mm_set1_epi32(0x8000)), 16);
+  const __m128i magnitude = _mm_slli_epi32(_mm_and_si128(bits, _mm_set1_epi32(0x7FFF)), 13);
+  const __m128 scaled = _mm_mul_ps(_mm_castsi128_ps(magnitude), _mm_set1_ps(0x1p112f));
+  const __m128i is_inf_or_nan = _mm_cmpgt_epi32(magnitude, _mm_set1_epi32((0x7C00 << 13) - 1));
+  const __m128i exponent = _mm_and_si128(is_inf_or_nan, _mm_set1_epi32(0x7F800000));
+  return _mm_castsi128_ps(_mm_or_si128(_mm_castps_si128(scaled), _mm_or_si128(exponent, sign)));
+}
+
+// The nearest f16, ties to even.
+UK_INLINE __m128i f32_to_f16(__m128 f) {
+  const __m128i bits = _mm_castps_si128(f);
+  const __m128i magnitude = _mm_and_si128(bits, _mm_set1_epi32(0x7FFFFFFF));
+  const __m128i sign = _mm_srli_epi32(_mm_xor_si128(bits, magnitude), 16);
+  // Normal: 13 mantissa bits go; the carry of rounding up moves into the exponent, at the top to
+  // infinity.
+  const __m128i odd = _mm_and_si128(_mm_srli_epi32(magnitude, 13), _mm_set1_epi32(1));
+  const __m128i rebiased = _mm_add_epi32(magnitude, _mm_set1_epi32(0xFFF - ((127 - 15) << 23)));
+  const __m128i normal = _mm_srli_epi32(_mm_add_epi32(rebiased, odd), 13);
+  // Subnormal: the sum with 0.5 has bits of weight 2^-24, f16's smallest, at its end.
+  const __m128 half = _mm_set1_ps(0.5f);
+  const __m128i subnormal = _mm_sub_epi32(
+      _mm_castps_si128(_mm_add_ps(_mm_castsi128_ps(magnitude), half)), _mm_castps_si128(half));
+  const __m128i is_nan = _mm_cmpgt_epi32(magnitude, _mm_set1_epi32(0x7F800000));
+  const __m128i inf_or_nan = select(is_nan, _mm_set1_epi32(0x7E00), _mm_set1_epi32(0x7C00));
+  const __m128i is_large = _mm_cmpgt_epi32(magnitude, _mm_set1_epi32(((127 + 16) << 23) - 1));
+  const __m128i is_small = _mm_cmpgt_epi32(_mm_set1_epi32((127 - 14) << 23), magnitude);
+  const __m128i rounded = select(is_large, inf_or_nan, select(is_small, subnormal, normal));
+  return low_halves(_mm_or_si128(rounded, sign));
+}
+
+// product + addend, rounded to odd: where the sum is inexact and its last bit even, it moves by one
+// unit in the last place towards what was lost, which makes the bit odd.
+UK_INLINE __m128 add_round_to_odd(__m128 product, __m128 addend) {
+  const __m128 sum = _mm_add_ps(product, addend);
+  const __m128 product_part = _mm_sub_ps(sum, addend);  // TwoSum (Knuth): lost is exact
+  const __m128 lost = _mm_add_ps(_mm_sub_ps(product, product_part),
+                                 _mm_sub_ps(addend, _mm_sub_ps(sum, product_part)));
+  const __m128i bits = _mm_castps_si128(sum);
+  // Ordered comparisons: the NaN that an infinite sum leaves in `lost` must not move it.
+  const __m128 zero = _mm_setzero_ps();
+  const __m128i inexact =
+      _mm_castps_si128(_mm_or_ps(_mm_cmplt_ps(lost, zero), _mm_cmpgt_ps(lost, zero)));
+  const __m128i even = _mm_sub_epi32(_mm_and_si128(bits, _mm_set1_epi32(1)), _mm_set1_epi32(1));
+  // +1 grows the magnitude, -1 shrinks it: by whether the signs of sum and lost agree.
+  const __m128i signs_differ = _mm_srai_epi32(_mm_xor_si128(bits, _mm_castps_si128(lost)), 31);
+  const __m128i step = _mm_or_si128(signs_differ, _mm_set1_epi32(1));
+  return _mm_castsi128_ps(_mm_add_epi32(bits, _mm_and_si128(step, _mm_and_si128(inexact, even))));
+}
+
+// acc + a * b of values that are f16, rounded once to f16: their product is exact in f32.
+UK_INLINE __m128 fma_rounded_to_f16(__m128 acc, __m128 a, __m128 b) {
+  return f16_to_f32(f32_to_f16(add_round_to_odd(_mm_mul_ps(a, b), acc)));
+}
+
+// acc + a * b in double, rounded to odd there, which makes the conversion to f32 the only rounding
+// to nearest. Products of f32 are exact in double, and so is TwoSum as above.
+UK_INLINE __m128 fma_two_lanes(__m128 acc, __m128 a, __m128 b) {
+  const __m128d product = _mm_mul_pd(_mm_cvtps_pd(a), _mm_cvtps_pd(b)), addend = _mm_cvtps_pd(acc);
+  const __m128d sum = _mm_add_pd(product, addend);
+  const __m128d product_part = _mm_sub_pd(sum, addend);
+  const __m128d lost = _mm_add_pd(_mm_sub_pd(product, product_part),
+                                  _mm_sub_pd(addend, _mm_sub_pd(sum, product_part)));
+  const __m128i bits = _mm_castpd_si128(sum), one = _mm_set1_epi64x(1);
+  const __m128d zero = _mm_setzero_pd();
+  const __m128i inexact =
+      _mm_castpd_si128(_mm_or_pd(_mm_cmplt_pd(lost, zero), _mm_cmpgt_pd(lost, zero)));
+  const __m128i even = _mm_sub_epi64(_mm_and_si128(bits, one), one);
+  // There is no 64-bit arithmetic shift: the sign of the upper 32 bits, in both halves of the lane.
+  const __m128i signs = _mm_srai_epi32(_mm_xor_si128(bits, _mm_castpd_si128(lost)), 31);
+  const __m128i step = _mm_or_si128(_mm_shuffle_epi32(signs, 0xF5), one);
+  const __m128i odd = _mm_add_epi64(bits, _mm_and_si128(step, _mm_and_si128(inexact, even)));
+  return _mm_cvtpd_ps(_mm_castsi128_pd(odd));
+}
+
+// By contract an f32 FMA, then a second rounding to bf16. Mul and add would do for products that
+// are normal in f32; those of bf16 can overflow and underflow.
+UK_INLINE __m128 fma_rounded_to_bf16(__m128 acc, __m128 a, __m128 b) {
+  const __m128 low = fma_two_lanes(acc, a, b);
+  const __m128 high =
+      fma_two_lanes(_mm_movehl_ps(acc, acc), _mm_movehl_ps(a, a), _mm_movehl_ps(b, b));
+  return round_to_bf16(_mm_movelh_ps(low, high));
+}
+
+}  // namespace
+
+#endif  // UKERNEL_ARCH_X86_64_SSE2_IDIOMS_H_

@@ -1,0 +1,229 @@
+// Peak and read loops of x86-64, in assembly: nothing can spill, reorder or drop what they measure.
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions; see LICENSE.
+#include <string>
+
+#include "bench/peak.h"
+#include "ukernel/ukernel.h"
+
+// This file is built for the baseline, so compilers use nothing beyond xmm0-15 in it: those are the
+// registers they need to hear about, however many and wide the ones that a loop uses. Every loop
+// stays a function of its own, because callers built for more rely on the calling convention.
+#define UK_ALL_VECTOR_REGISTERS                                                            \
+  "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", \
+      "xmm11", "xmm12", "xmm13", "xmm14", "xmm15"
+
+// The instruction once for each register number \\a.
+#define UK_FOR_EACH(registers, instruction) ".irp a," registers "\n" instruction ".endr\n"
+
+// More accumulators than latency times rate of any of the instructions asks for (5 or 6 cycles, 2
+// per cycle); the loop's own two instructions find a free port.
+#define UK_ZMM_ACCUMULATORS "0,1,2,3,4,5,6,7,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25"
+#define UK_YMM_ACCUMULATORS "0,1,2,3,4,5,6,7,10,11,12,13,14,15"
+constexpr int kZmm = 24, kYmm = 14;
+
+// A product that has no accumulator of its own needs an add. Six products, then their six adds, is
+// the order that comes nearest to what the ports could do: product \\a goes to register 1\\a, from
+// there to accumulator \\a.
+#define UK_PAIR_ACCUMULATORS "0,1,2,3,4,5"
+#define UK_PAIRS(product, add)                           \
+  ".rept 4\n" UK_FOR_EACH(UK_PAIR_ACCUMULATORS, product) \
+      UK_FOR_EACH(UK_PAIR_ACCUMULATORS, add) ".endr\n"
+constexpr int kPairs = 24;
+
+// In registers 8 and 9: a value that is ordinary as f32, f64, a pair of bf16 and as bytes, so that
+// a multiplier has the work it would have with real data.
+#define UK_OPERAND_PATTERN 0x3F803F80
+
+#define UK_DEFINE_PEAK_LOOP(symbol, set_up, body, clean_up)           \
+  extern "C" __attribute__((noinline)) void symbol(uint64_t rounds) { \
+    __asm__ volatile(set_up                                           \
+                     ".p2align 6\n"                                   \
+                     "1:\n" body                                      \
+                     "dec %0\n"                                       \
+                     "jnz 1b\n" clean_up                              \
+                     : "+r"(rounds)                                   \
+                     : "r"(UK_OPERAND_PATTERN)                        \
+                     : "cc", UK_ALL_VECTOR_REGISTERS);                \
+  }
+#define UK_ZMM_SET_UP                                          \
+  "vpbroadcastd %1, %%zmm8\n"                                  \
+  "vpbroadcastd %1, %%zmm9\n" UK_FOR_EACH(UK_ZMM_ACCUMULATORS, \
+                                          "vpxord %%zmm\\a, %%zmm\\a, %%zmm\\a\n")
+#define UK_YMM_SET_UP                                         \
+  "vmovd %1, %%xmm8\n"                                        \
+  "vpbroadcastd %%xmm8, %%ymm8\n"                             \
+  "vmovdqa %%ymm8, %%ymm9\n" UK_FOR_EACH(UK_YMM_ACCUMULATORS, \
+                                         "vpxor %%ymm\\a, %%ymm\\a, %%ymm\\a\n")
+#define UK_XMM_SET_UP \
+  "movd %1, %%xmm8\n" \
+  "pshufd $0, %%xmm8, %%xmm8\n" UK_FOR_EACH(UK_YMM_ACCUMULATORS, "pxor %%xmm\\a, %%xmm\\a\n")
+#define UK_DEFINE_ZMM_LOOP(symbol, mnemonic)                                                    \
+  UK_DEFINE_PEAK_LOOP(symbol, UK_ZMM_SET_UP,                                                    \
+                      UK_FOR_EACH(UK_ZMM_ACCUMULATORS, mnemonic " %%zmm8, %%zmm9, %%zmm\\a\n"), \
+                      "vzeroupper\n")
+#define UK_DEFINE_YMM_LOOP(symbol, mnemonic)                                                    \
+  UK_DEFINE_PEAK_LOOP(symbol, UK_YMM_SET_UP,                                                    \
+                      UK_FOR_EACH(UK_YMM_ACCUMULATORS, mnemonic " %%ymm8, %%ymm9, %%ymm\\a\n"), \
+                      "vzeroupper\n")
+// SSE overwrites one operand of the product, so each product starts with a copy.
+#define UK_DEFINE_XMM_PAIR_LOOP(symbol, copy, product, add)                                \
+  UK_DEFINE_PEAK_LOOP(symbol, UK_XMM_SET_UP,                                               \
+                      UK_PAIRS(copy " %%xmm8, %%xmm1\\a\n" product " %%xmm8, %%xmm1\\a\n", \
+                               add " %%xmm1\\a, %%xmm\\a\n"),                              \
+                      "")
+
+UK_DEFINE_XMM_PAIR_LOOP(uk_peak_loop_mul_add_f32_xmm, "movaps", "mulps", "addps")
+UK_DEFINE_XMM_PAIR_LOOP(uk_peak_loop_mul_add_f64_xmm, "movapd", "mulpd", "addpd")
+UK_DEFINE_XMM_PAIR_LOOP(uk_peak_loop_madd_s16_xmm, "movdqa", "pmaddwd", "paddd")
+UK_DEFINE_YMM_LOOP(uk_peak_loop_fma_f32_ymm, "vfmadd231ps")
+UK_DEFINE_ZMM_LOOP(uk_peak_loop_fma_f32_zmm, "vfmadd231ps")
+UK_DEFINE_YMM_LOOP(uk_peak_loop_fma_f64_ymm, "vfmadd231pd")
+UK_DEFINE_ZMM_LOOP(uk_peak_loop_fma_f64_zmm, "vfmadd231pd")
+UK_DEFINE_YMM_LOOP(uk_peak_loop_dot_s8_ymm, "%{vex%} vpdpbusd")
+UK_DEFINE_ZMM_LOOP(uk_peak_loop_dot_s8_zmm, "vpdpbusd")
+UK_DEFINE_YMM_LOOP(uk_peak_loop_dot_s16_ymm, "%{vex%} vpdpwssd")
+UK_DEFINE_ZMM_LOOP(uk_peak_loop_dot_s16_zmm, "vpdpwssd")
+UK_DEFINE_ZMM_LOOP(uk_peak_loop_dot_bf16_zmm, "vdpbf16ps")
+UK_DEFINE_PEAK_LOOP(uk_peak_loop_madd_s16_ymm, UK_YMM_SET_UP,
+                    UK_PAIRS("vpmaddwd %%ymm8, %%ymm9, %%ymm1\\a\n",
+                             "vpaddd %%ymm1\\a, %%ymm\\a, %%ymm\\a\n"),
+                    "vzeroupper\n")
+UK_DEFINE_PEAK_LOOP(uk_peak_loop_madd_s16_zmm, UK_ZMM_SET_UP,
+                    UK_PAIRS("vpmaddwd %%zmm8, %%zmm9, %%zmm1\\a\n",
+                             "vpaddd %%zmm1\\a, %%zmm\\a, %%zmm\\a\n"),
+                    "vzeroupper\n")
+
+// Loads whose values nobody uses still take place. Each pass ends where its blocks end; prefetches
+// run on past it, which does not fault.
+#define UK_DEFINE_READ_LOOP(symbol, offsets, load, prefetch)                      \
+  __attribute__((noinline)) static void symbol(const void* data, size_t blocks) { \
+    __asm__ volatile("1:\n" prefetch ".irp o," offsets "\n" load                  \
+                     ".endr\n"                                                    \
+                     "add $512, %0\n"                                             \
+                     "dec %1\n"                                                   \
+                     "jnz 1b\n"                                                   \
+                     : "+r"(data), "+r"(blocks)                                   \
+                     :                                                            \
+                     : "cc", "memory", UK_ALL_VECTOR_REGISTERS);                  \
+  }
+#define UK_OFFSETS_64 "0,64,128,192,256,320,384,448"
+#define UK_OFFSETS_16                                             \
+  UK_OFFSETS_64                                                   \
+  ",16,80,144,208,272,336,400,464,32,96,160,224,288,352,416,480," \
+  "48,112,176,240,304,368,432,496"
+#define UK_PREFETCH(distance) ".irp o," UK_OFFSETS_64 "\nprefetcht0 \\o+" distance "(%0)\n.endr\n"
+#define UK_DEFINE_READ_LOOPS(name, offsets, load)                             \
+  UK_DEFINE_READ_LOOP(name##_plain, offsets, load, "")                        \
+  UK_DEFINE_READ_LOOP(name##_prefetch_2k, offsets, load, UK_PREFETCH("2048")) \
+  UK_DEFINE_READ_LOOP(name##_prefetch_16k, offsets, load, UK_PREFETCH("16384"))
+
+UK_DEFINE_READ_LOOPS(read_sse, UK_OFFSETS_16, "movups \\o(%0), %%xmm0\n")
+UK_DEFINE_READ_LOOPS(read_avx512, UK_OFFSETS_64, "vmovups \\o(%0), %%zmm0\n")
+
+namespace uk::bench {
+namespace {
+
+// What a type is multiplied with: types of one kind share their instructions.
+enum Kind : unsigned {
+  kNone = 0,
+  kF16 = 1,
+  kBf16 = 2,
+  kF32 = 4,
+  kF64 = 8,
+  kBytes = 16,
+  kWords = 32
+};
+
+Kind kind_of(uint32_t mmt4d_type) {
+  switch (mmt4d_type & UK_MMT4D_TYPE_MASK) {
+    case UK_MMT4D_TYPE_F32F32F32:
+      return kF32;
+    case UK_MMT4D_TYPE_F64F64F64:
+      return kF64;
+    case UK_MMT4D_TYPE_F16F16F32:
+    case UK_MMT4D_TYPE_F16F16F16:
+      return kF16;
+    case UK_MMT4D_TYPE_BF16BF16F32:
+    case UK_MMT4D_TYPE_BF16BF16BF16:
+      return kBf16;
+    case UK_MMT4D_TYPE_S8S8S32:
+    case UK_MMT4D_TYPE_U8S8S32:
+    case UK_MMT4D_TYPE_S8S4S32:
+      return kBytes;
+    case UK_MMT4D_TYPE_S16S16S32:
+    case UK_MMT4D_TYPE_S16U4S32:
+    case UK_MMT4D_TYPE_S16S8S32:
+      return kWords;
+    default:
+      return kNone;
+  }
+}
+
+// `kinds` multiply with this instruction on `isa` whatever the K0 of a tile: the denominator is
+// what the type could reach. `count` instructions in a loop, or pairs, have `products` each.
+struct Row {
+  unsigned kinds;
+  PeakLoop loop;
+};
+#define UK_PEAK_LOOP(isa, kinds, instruction, count, products, symbol)              \
+  {                                                                                 \
+    kinds, { #symbol, instruction, isa, count, 2.0 * (products) * (count), symbol } \
+  }
+
+constexpr Row kRows[] = {
+    UK_PEAK_LOOP("sse2", kF32 | kF16 | kBf16, "movaps+mulps+addps xmm", kPairs, 4,
+                 uk_peak_loop_mul_add_f32_xmm),
+    UK_PEAK_LOOP("sse2", kF64, "movapd+mulpd+addpd xmm", kPairs, 2, uk_peak_loop_mul_add_f64_xmm),
+    UK_PEAK_LOOP("sse2", kBytes | kWords, "movdqa+pmaddwd+paddd xmm", kPairs, 8,
+                 uk_peak_loop_madd_s16_xmm),
+    UK_PEAK_LOOP("avx2_fma", kF32 | kF16 | kBf16, "vfmadd231ps ymm", kYmm, 8,
+                 uk_peak_loop_fma_f32_ymm),
+    UK_PEAK_LOOP("avx2_fma", kF64, "vfmadd231pd ymm", kYmm, 4, uk_peak_loop_fma_f64_ymm),
+    UK_PEAK_LOOP("avx2_fma", kBytes | kWords, "vpmaddwd+vpaddd ymm", kPairs, 16,
+                 uk_peak_loop_madd_s16_ymm),
+    UK_PEAK_LOOP("avx_vnni", kBytes, "vpdpbusd ymm", kYmm, 32, uk_peak_loop_dot_s8_ymm),
+    UK_PEAK_LOOP("avx_vnni", kWords, "vpdpwssd ymm", kYmm, 16, uk_peak_loop_dot_s16_ymm),
+    UK_PEAK_LOOP("avx512_base", kF32 | kF16 | kBf16, "vfmadd231ps zmm", kZmm, 16,
+                 uk_peak_loop_fma_f32_zmm),
+    UK_PEAK_LOOP("avx512_base", kF64, "vfmadd231pd zmm", kZmm, 8, uk_peak_loop_fma_f64_zmm),
+    UK_PEAK_LOOP("avx512_base", kBytes | kWords, "vpmaddwd+vpaddd zmm", kPairs, 32,
+                 uk_peak_loop_madd_s16_zmm),
+    UK_PEAK_LOOP("avx512_vnni", kBytes, "vpdpbusd zmm", kZmm, 64, uk_peak_loop_dot_s8_zmm),
+    UK_PEAK_LOOP("avx512_vnni", kWords, "vpdpwssd zmm", kZmm, 32, uk_peak_loop_dot_s16_zmm),
+    UK_PEAK_LOOP("avx512_bf16", kBf16, "vdpbf16ps zmm", kZmm, 32, uk_peak_loop_dot_bf16_zmm),
+};
+
+// The level whose instructions a level uses where it has none of its own, NULL if there is none.
+const char* level_below(const std::string& isa) {
+  if (isa == "avx_vnni") return "avx2_fma";
+  if (isa == "avx512_vnni" || isa == "avx512_bf16" || isa == "avx512_fp16") return "avx512_base";
+  return nullptr;
+}
+
+}  // namespace
+
+const PeakLoop* find_peak_loop(uint32_t mmt4d_type, const char* isa) {
+  const Kind kind = kind_of(mmt4d_type);
+  for (; isa; isa = level_below(isa)) {
+    for (const Row& row : kRows) {
+      if ((row.kinds & kind) && isa == std::string(row.loop.isa)) return &row.loop;
+    }
+  }
+  return nullptr;
+}
+
+std::vector<PeakLoop> all_peak_loops() {
+  std::vector<PeakLoop> loops;
+  for (const Row& row : kRows) loops.push_back(row.loop);
+  return loops;
+}
+
+std::vector<ReadLoop> read_loops() {
+  if (__builtin_cpu_supports("avx512f")) {
+    return {read_avx512_plain, read_avx512_prefetch_2k, read_avx512_prefetch_16k};
+  }
+  return {read_sse_plain, read_sse_prefetch_2k, read_sse_prefetch_16k};
+}
+
+}  // namespace uk::bench

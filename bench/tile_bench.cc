@@ -1,0 +1,325 @@
+// Tiles timed side by side with the peak of their instruction, or with memcpy.
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions; see LICENSE.
+#include "bench/tile_bench.h"
+
+#include <benchmark/benchmark.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "bench/peak.h"
+#include "ukernel/internal.h"
+
+namespace uk::bench {
+namespace {
+
+constexpr char kHelp[] =
+    "Times every tile of one ISA level; which one is in the binary's name.\n"
+    "\n"
+    "  mmt4d   /L1   both panels together fill half of the L1 data cache\n"
+    "          /L2   one longer K, so that both panels together fill half of the L2 cache and\n"
+    "                every call streams both from there\n"
+    "          peak% of the rate of the best instruction for the type on this level, running on\n"
+    "                registers alone, measured in turn with the tile\n"
+    "  pack,   /L2   a matrix and its tiles together fill half of the L2 cache\n"
+    "  unpack  /mem  they fill 256 MiB\n"
+    "          memcpy% of the rate of memcpy from one to the other, measured in turn\n"
+    "\n"
+    "A tile above 101 % of its peak is an error of measurement and fails the run.\n"
+    "Exit codes: 0; 1 a figure above 101 %; 2 a wrong option; 77 this CPU lacks the level and\n"
+    "nothing was measured. The options are Google Benchmark's:\n\n";
+
+constexpr double kMaxPercentOfPeak = 101;
+constexpr double kSecondsPerBenchmark = 0.025;
+constexpr size_t kMinPairs = 3;
+constexpr size_t kMemoryBytes = 256u << 20;
+// A power of two apart, like the rows of most real matrices.
+constexpr size_t kMatrixRowBytes = 4096;
+
+// ---------------------------------------------------------------- memory
+
+size_t cache_bytes(int level) {
+  for (const benchmark::CPUInfo::CacheInfo& cache : benchmark::CPUInfo::Get().caches) {
+    if (cache.level == level && cache.type != "Instruction") return cache.size;
+  }
+  const size_t assumed = level == 1 ? 32u << 10 : 512u << 10;
+  std::fprintf(stderr, "The size of the L%d cache is unknown; %zu KiB assumed.\n", level,
+               assumed >> 10);
+  return assumed;
+}
+
+// Large pages, so that a small working set does not depend on which physical pages it got.
+char* arena() {
+  static char* const memory = [] {
+    constexpr size_t kHugePage = 2u << 20;
+    void* p = std::aligned_alloc(kHugePage, kMemoryBytes);
+    if (!p) {
+      std::fprintf(stderr, "No memory for buffers of %zu MiB.\n", kMemoryBytes >> 20);
+      std::exit(1);
+    }
+#ifdef MADV_HUGEPAGE
+    madvise(p, kMemoryBytes, MADV_HUGEPAGE);
+#endif
+    std::memset(p, 1, kMemoryBytes);
+    return static_cast<char*>(p);
+  }();
+  return memory;
+}
+
+size_t round_up(size_t bytes, size_t to) { return (bytes + to - 1) / to * to; }
+
+// Any bits for integers; for floats, signed values in [0.5, 2), [0.5, 1) in f16, whose sums stay
+// ordinary numbers: subnormals and infinities have speeds of their own.
+struct Element {
+  const char* name;
+  size_t bytes;
+  uint64_t fixed, random;
+};
+constexpr Element kElements[] = {
+    {"f16", 2, 0x3800, 0x83FF},
+    {"bf16", 2, 0x3F00, 0x80FF},
+    {"f32", 4, 0x3F000000, 0x80FFFFFF},
+    {"f64", 8, 0x3FE0000000000000, 0x801FFFFFFFFFFFFF},
+};
+
+void fill(char* data, size_t bytes, const std::string& type) {
+  Element element = {nullptr, 1, 0, 0xFF};
+  for (const Element& e : kElements) {
+    if (type == e.name) element = e;
+  }
+  std::mt19937_64 random(1);
+  for (size_t i = 0; i + element.bytes <= bytes; i += element.bytes) {
+    const uint64_t value = element.fixed | (random() & element.random);
+    std::memcpy(data + i, &value, element.bytes);
+  }
+}
+
+// ---------------------------------------------------------------- time
+
+double median(std::vector<double> values) {
+  std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
+  return values[values.size() / 2];
+}
+
+struct Pair {
+  double seconds;            // of one repetition, median
+  double reference_seconds;  // the same of the reference
+  double speed;              // reference's time / its time, median over adjacent slices
+};
+
+// In turns, so that a change of the clock frequency or a disturbance hits both alike; medians, so
+// that one bad slice changes nothing.
+template <class Run, class Reference>
+Pair time_in_turns(const Run& run, const Reference& reference) {
+  const uint64_t n = repetitions_per_slice(run);
+  const uint64_t reference_n = repetitions_per_slice(reference);
+  std::vector<double> seconds, reference_seconds, speeds;
+  double spent = 0;
+  while (spent < kSecondsPerBenchmark || seconds.size() < kMinPairs) {
+    const double r = seconds_of([&] { reference(reference_n); });
+    const double s = seconds_of([&] { run(n); });
+    spent += r + s;
+    reference_seconds.push_back(r / static_cast<double>(reference_n));
+    seconds.push_back(s / static_cast<double>(n));
+    speeds.push_back(reference_seconds.back() / seconds.back());
+  }
+  return {median(seconds), median(reference_seconds), median(speeds)};
+}
+
+// ---------------------------------------------------------------- mmt4d
+
+struct Mmt4dTypeNames {
+  uint32_t flag;
+  const char *lhs, *rhs, *out;
+};
+constexpr Mmt4dTypeNames kTypeNames[] = {
+#define UK_MMT4D_TYPE(lhs, rhs, out, FLAG, ...) {UK_MMT4D_TYPE_##FLAG, #lhs, #rhs, #out},
+#include "ukernel/mmt4d_types.inc"
+};
+
+const Mmt4dTypeNames& names_of(const uk_tile_row_t& row) {
+  const Mmt4dTypeNames* found = kTypeNames;
+  while (found->flag != (row.flags & UK_MMT4D_TYPE_MASK)) ++found;
+  return *found;
+}
+
+// For the summary: of each type, and each way of rounding it, the best tile in L1.
+struct Best {
+  const uk_tile_row_t* row;
+  const char* instruction;
+  double percent, ops_per_second;
+};
+struct Outcome {
+  std::map<std::string, Best> best;
+  bool failed = false;
+};
+
+void note_best(Outcome& outcome, const Best& now) {
+  const Mmt4dTypeNames& names = names_of(*now.row);
+  std::string type = std::string(names.lhs) + names.rhs + names.out;
+  if (now.row->numerics == UK_NUMERICS_ROUND_EACH_STEP) type += " (rounds each step)";
+  Best& best = outcome.best.insert({type, now}).first->second;
+  if (now.percent > best.percent) best = now;
+}
+
+void bench_mmt4d(benchmark::State& state, const uk_tile_row_t* row, size_t panel_bytes,
+                 bool in_summary, Outcome* outcome) {
+  const Mmt4dType type = *find_mmt4d_type(row->flags);
+  const Mmt4dTypeNames& names = names_of(*row);
+  const PeakLoop* peak = find_peak_loop(row->flags, row->isa);
+  if (!peak) {
+    outcome->failed = true;
+    state.SkipWithError("no peak loop for this type on this level");
+    return;
+  }
+  const size_t lhs_step = static_cast<size_t>(row->m0 * row->k0 * type.lhs_bits / 8);
+  const size_t rhs_step = static_cast<size_t>(row->n0 * row->k0 * type.rhs_bits / 8);
+  const size_t k1 = std::max<size_t>(panel_bytes / (lhs_step + rhs_step), 1);
+  char* const lhs = arena();
+  char* const rhs = lhs + round_up(k1 * lhs_step, 64);
+  char* const out = rhs + round_up(k1 * rhs_step, 64);
+  fill(lhs, k1 * lhs_step, names.lhs);
+  fill(rhs, k1 * rhs_step, names.rhs);
+  const auto tile = reinterpret_cast<uk_mmt4d_tile_fn*>(row->function);
+  const auto run = [&](uint64_t n) {
+    for (; n > 0; --n) tile(out, lhs, rhs, static_cast<uk_index_t>(k1), 0);
+  };
+  const double ops = 2.0 * row->m0 * row->n0 * row->k0 * static_cast<double>(k1);
+  for (auto _ : state) {
+    const Pair pair = time_in_turns(run, peak->run);
+    const double percent = 100 * pair.speed * ops / peak->ops_per_iteration;
+    state.SetIterationTime(pair.seconds);
+    state.counters["GOP/s"] = ops / pair.seconds / 1e9;
+    state.counters["peak%"] = percent;
+    if (percent > kMaxPercentOfPeak) {
+      outcome->failed = true;
+      state.SkipWithError(
+          (std::to_string(percent) + " % of the peak of " + peak->instruction).c_str());
+      break;
+    }
+    if (in_summary) note_best(*outcome, {row, peak->instruction, percent, ops / pair.seconds});
+  }
+  state.SetLabel("of " + std::string(peak->instruction));
+}
+
+// ---------------------------------------------------------------- pack, unpack
+
+// `bytes` of matrix and as much of tiles; the tiles lie one after another, in the order in which
+// the matrix is walked. What order they have in a whole tensor is the op's business.
+void bench_copy(benchmark::State& state, const uk_tile_row_t* row, size_t bytes) {
+  const size_t element_bytes = static_cast<size_t>(pack_type_bits(row->flags)) / 8;
+  const bool transposed = (row->flags & UK_PACK_TRANSPOSE_INNER) != 0;
+  const size_t tile_rows = static_cast<size_t>(transposed ? row->n0 : row->m0);
+  const size_t tile_columns = static_cast<size_t>(transposed ? row->m0 : row->n0);
+  const size_t calls = std::max<size_t>(bytes / kMatrixRowBytes / tile_rows, 1);
+  const size_t stride = kMatrixRowBytes / element_bytes;
+  const size_t tiles = stride / tile_columns;
+  const size_t copied = calls * tiles * tile_rows * tile_columns * element_bytes;
+  char* const matrix = arena();
+  char* const packed = matrix + round_up(calls * tile_rows * kMatrixRowBytes, 64);
+  const bool packs = row->op == UK_OP_PACK;
+  // Tile functions of pack and unpack have one type, with their strides in opposite order.
+  const auto tile = reinterpret_cast<uk_pack_tile_fn*>(row->function);
+  char* const from = packs ? matrix : packed;
+  char* const to = packs ? packed : matrix;
+  const size_t matrix_step = tile_rows * kMatrixRowBytes;
+  const size_t packed_step = copied / calls;
+  const auto tile_stride = static_cast<uk_index_t>(tile_rows * tile_columns);
+  const auto run = [&](uint64_t n) {
+    for (; n > 0; --n) {
+      for (size_t i = 0; i < calls; ++i) {
+        tile(to + i * (packs ? packed_step : matrix_step),
+             from + i * (packs ? matrix_step : packed_step), static_cast<uk_index_t>(tiles),
+             packs ? tile_stride : static_cast<uk_index_t>(stride),
+             packs ? static_cast<uk_index_t>(stride) : tile_stride);
+      }
+    }
+  };
+  const auto copy = [&](uint64_t n) {
+    for (; n > 0; --n) {
+      std::memcpy(to, from, copied);
+      benchmark::ClobberMemory();
+    }
+  };
+  for (auto _ : state) {
+    const Pair pair = time_in_turns(run, copy);
+    state.SetIterationTime(pair.seconds);
+    state.counters["memcpy%"] = 100 * pair.speed;
+    state.SetBytesProcessed(static_cast<int64_t>(copied));
+  }
+}
+
+// ---------------------------------------------------------------- the binary
+
+void print_summary(const Outcome& outcome) {
+  if (outcome.best.empty()) return;
+  std::fprintf(stderr, "\nBest tile of each type, panels in L1:\n");
+  for (const auto& [type, best] : outcome.best) {
+    const std::string shape = std::to_string(best.row->m0) + "x" + std::to_string(best.row->n0) +
+                              "x" + std::to_string(best.row->k0);
+    std::fprintf(stderr, "  %-33s %-9s %7.1f GOP/s %6.1f %% of %s\n", type.c_str(), shape.c_str(),
+                 best.ops_per_second / 1e9, best.percent, best.instruction);
+  }
+}
+
+void register_benchmarks(const std::string& arch, const std::string& isa, Outcome& outcome) {
+  const size_t l1 = cache_bytes(1), l2 = cache_bytes(2);
+  for (size_t i = 0; i < uk_tile_count(); ++i) {
+    const uk_tile_row_t* row = uk_tile_at(i);
+    if (arch != row->arch || isa != row->isa || !row->function) continue;
+    const std::string symbol = row->symbol;
+    if (row->op == UK_OP_MMT4D) {
+      benchmark::RegisterBenchmark((symbol + "/L1").c_str(), bench_mmt4d, row, l1 / 2, true,
+                                   &outcome)
+          ->UseManualTime();
+      benchmark::RegisterBenchmark((symbol + "/L2").c_str(), bench_mmt4d, row, l2 / 2, false,
+                                   &outcome)
+          ->UseManualTime();
+    } else {
+      benchmark::RegisterBenchmark((symbol + "/L2").c_str(), bench_copy, row, l2 / 4)
+          ->UseManualTime();
+      benchmark::RegisterBenchmark((symbol + "/mem").c_str(), bench_copy, row,
+                                   kMemoryBytes / 2 - kMatrixRowBytes)
+          ->UseManualTime();
+    }
+  }
+}
+
+}  // namespace
+
+int run_tile_bench(const char* arch, const char* isa, int argc, char** argv) {
+  // Each benchmark repeats itself as often as it needs, so one iteration is enough.
+  std::string one_iteration = "--benchmark_min_time=0";
+  std::vector<char*> arguments = {argv[0], one_iteration.data()};
+  for (int i = 1; i < argc; ++i) {
+    if (std::strcmp(argv[i], "--help") == 0) std::fputs(kHelp, stdout);
+    arguments.push_back(argv[i]);
+  }
+  int count = static_cast<int>(arguments.size());
+  arguments.push_back(nullptr);
+  benchmark::Initialize(&count, arguments.data());
+  if (benchmark::ReportUnrecognizedArguments(count, arguments.data())) return 2;
+
+  uint64_t host[UK_CPU_DATA_FIELDS] = {};
+  const uk_status_t status = uk_cpu_detect(host, UK_CPU_DATA_FIELDS);
+  if (status != UK_STATUS_OK || !uk_cpu_has_level(isa, host)) {
+    std::fprintf(stderr, "%s: this CPU does not have %s; nothing measured.\n", argv[0], isa);
+    return 77;
+  }
+  Outcome outcome;
+  register_benchmarks(arch, isa, outcome);
+  benchmark::RunSpecifiedBenchmarks();
+  benchmark::Shutdown();
+  print_summary(outcome);
+  return outcome.failed ? 1 : 0;
+}
+
+}  // namespace uk::bench

@@ -1,0 +1,31 @@
+# What is installed: the header, the archives, a CMake package and two pkg-config files.
+
+include(CMakePackageConfigHelpers)
+include(GNUInstallDirs)
+set(uk_package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/ukernel)
+
+install(FILES ukernel/ukernel.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/ukernel)
+install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+if(TARGET ukernel_conformance)
+  install(TARGETS ukernel_conformance ukernel_conformance_tool
+    PUBLIC_HEADER DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/ukernel)
+endif()
+
+# Two export sets, so that ukernel::ukernel is there where cpuinfo is not.
+install(TARGETS ukernel EXPORT ukernelTargets INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(TARGETS ukernel_cpu EXPORT ukernelCpuTargets)
+install(EXPORT ukernelTargets NAMESPACE ukernel:: DESTINATION ${uk_package_dir})
+install(EXPORT ukernelCpuTargets NAMESPACE ukernel:: DESTINATION ${uk_package_dir})
+configure_package_config_file(cmake/ukernelConfig.cmake.in
+  ${PROJECT_BINARY_DIR}/ukernelConfig.cmake INSTALL_DESTINATION ${uk_package_dir})
+write_basic_package_version_file(
+  ${PROJECT_BINARY_DIR}/ukernelConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/ukernelConfig.cmake
+  ${PROJECT_BINARY_DIR}/ukernelConfigVersion.cmake DESTINATION ${uk_package_dir})
+
+# The prefix is written relative to the .pc file, so that an install tree can be moved.
+file(RELATIVE_PATH uk_pc_prefix /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
+foreach(package IN ITEMS ukernel ukernel-cpu)
+  configure_file(cmake/${package}.pc.in ${PROJECT_BINARY_DIR}/${package}.pc @ONLY)
+  install(FILES ${PROJECT_BINARY_DIR}/${package}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+endforeach()

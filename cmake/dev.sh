@@ -1,0 +1,176 @@
+#!/usr/bin/env bash
+# The daily commands; see usage below. Each does all that a fresh Debian or Ubuntu machine needs.
+#
+# Licensed under the Apache License v2.0 with LLVM Exceptions; see LICENSE.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+usage() {
+  cat <<'END'
+usage: cmake/dev.sh [--no-install] <command> [options of the program it runs]
+
+  demo     multiply the layers of a language model on this CPU (bench/llama_layers)
+  test     run the tests: release build, then AddressSanitizer and UndefinedBehaviorSanitizer
+  asan     only the second half of test
+  clang    run the tests: release build by Clang
+  tsan     run the tests under ThreadSanitizer
+  bench    run the benchmarks of every tile that this CPU can run
+  format   check the formatting; format --fix repairs it
+  tidy     run clang-tidy on the library
+
+Missing packages are named and installed with apt-get, as root or through sudo.
+--no-install only names them, and exits with 1. Builds go to build/<preset>.
+END
+}
+
+die() { # <exit code> <message>...
+  local code=$1
+  shift
+  echo "dev.sh: $*" >&2
+  exit "$code"
+}
+
+# ---------------------------------------------------------------- packages
+
+missing=()
+need() { # <package> <command that succeeds if it is there>...
+  local package=$1
+  shift
+  "$@" > /dev/null 2>&1 || missing+=("$package")
+}
+
+has_recent_cmake() {
+  local version
+  version=$(cmake --version | sed -n 's/^cmake version //p')
+  [[ $(printf '%s\n' 3.25 "$version" | sort -V | head -n 1) == 3.25 ]]
+}
+
+clang_links_sanitizers() {
+  echo 'int main() {}' | clang++ -fsanitize=address,undefined -x c++ -o /dev/null -
+}
+
+find_missing() { # <what the command uses: build, clang, format, tidy>...
+  local use
+  missing=()
+  for use; do
+    case $use in
+      build)
+        need cmake has_recent_cmake
+        need ninja-build command -v ninja
+        need g++ command -v c++
+        need pkg-config command -v pkg-config
+        need libcpuinfo-dev pkg-config --exists libcpuinfo
+        need libgtest-dev pkg-config --exists gtest
+        need libbenchmark-dev pkg-config --exists benchmark
+        ;;
+      clang)
+        need clang command -v clang++
+        need libclang-rt-dev clang_links_sanitizers
+        ;;
+      format) need clang-format command -v clang-format ;;
+      tidy) need clang-tidy command -v clang-tidy ;;
+    esac
+  done
+}
+
+install_missing() {
+  local as_root=()
+  [[ $install == yes ]] || die 1 "missing packages: ${missing[*]}"
+  command -v apt-get > /dev/null || die 1 "missing: ${missing[*]} (and no apt-get to install them)"
+  if [[ $EUID -ne 0 ]]; then
+    command -v sudo > /dev/null || die 1 "missing packages: ${missing[*]} (neither root nor sudo)"
+    as_root=(sudo)
+  fi
+  echo "dev.sh: installing ${missing[*]}"
+  # dpkg wants the sbin folders; another apt-get may hold the lock for a while.
+  as_root+=(env "PATH=$PATH:/usr/sbin:/sbin" DEBIAN_FRONTEND=noninteractive apt-get -qq
+    -o DPkg::Lock::Timeout=300 -o Acquire::Retries=3)
+  "${as_root[@]}" update < /dev/null
+  "${as_root[@]}" install -y --no-install-recommends "${missing[@]}" < /dev/null > /dev/null
+}
+
+require() { # <use>...
+  find_missing "$@"
+  [[ ${#missing[@]} -eq 0 ]] && return
+  install_missing
+  find_missing "$@"
+  [[ ${#missing[@]} -eq 0 ]] || die 1 "still missing after the installation: ${missing[*]}"
+}
+
+# ---------------------------------------------------------------- commands
+
+build() { # <preset> [<target>]
+  cmake --preset "$1" > /dev/null
+  cmake --build --preset "$1" ${2:+--target "$2"}
+}
+
+# Prints all of ctest's report but the tests that passed.
+run_tests() { # <preset>
+  build "$1"
+  echo "dev.sh: testing build/$1"
+  ctest --preset "$1" --parallel "$(nproc)" 2>&1 |
+    grep -vE '^ *([0-9]+/[0-9]+ Test .* Passed |Start +[0-9]+: )'
+}
+
+sources() {
+  find ukernel arch bench tests -name '*.h' -o -name '*.c' -o -name '*.cc' # .inc are tables
+}
+
+install=yes
+arguments=()
+for argument; do
+  if [[ $argument == --no-install ]]; then install=no; else arguments+=("$argument"); fi
+done
+set -- "${arguments[@]}"
+[[ $# -gt 0 ]] || { usage >&2; exit 2; }
+command=$1
+shift
+case $command in
+  demo | bench) ;;
+  format) [[ $# -eq 0 || $* == --fix ]] || die 2 "format knows only --fix, not '$*'" ;;
+  test | asan | clang | tsan | tidy) [[ $# -eq 0 ]] || die 2 "$command takes no options, not '$*'" ;;
+  -h | --help) usage; exit ;;
+  *) die 2 "unknown command '$command'; cmake/dev.sh --help lists them" ;;
+esac
+
+case $command in
+  demo)
+    require build
+    build release llama_layers
+    build/release/bench/llama_layers "$@"
+    ;;
+  test)
+    require build clang
+    run_tests release
+    run_tests debug
+    ;;
+  asan)
+    require build clang
+    run_tests debug
+    ;;
+  clang | tsan)
+    require build clang
+    run_tests "$command"
+    ;;
+  bench)
+    require build
+    build release
+    for benchmark in build/release/bench/bench_*; do
+      [[ -x $benchmark ]] || continue
+      "$benchmark" "$@" || [[ $? -eq 77 ]] # this CPU lacks the level, as it has said
+    done
+    ;;
+  format)
+    require format
+    if [[ $# -gt 0 ]]; then
+      sources | xargs clang-format -i
+    else
+      sources | xargs clang-format --dry-run --Werror
+    fi
+    ;;
+  tidy)
+    require build clang tidy
+    cmake --preset clang > /dev/null
+    find ukernel arch -name '*.cc' -print0 | xargs -0 clang-tidy -p build/clang --quiet
+    ;;
+esac

@@ -1,0 +1,66 @@
+// Element types: their bits, their exact values, and rounding to them.
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions; see LICENSE.
+#ifndef UKERNEL_TESTS_CONFORMANCE_NUMBERS_H_
+#define UKERNEL_TESTS_CONFORMANCE_NUMBERS_H_
+
+#include <cstdint>
+#include <string>
+
+namespace uk_conformance {
+
+// Named as in symbols, so that a row's columns are enumerators.
+enum class Element { s4, u4, s8, u8, s16, s32, f16, bf16, f32, f64 };
+
+int bits_of(Element element);
+bool is_float(Element element);
+
+// The smallest and largest integer of an integer type.
+int64_t min_of(Element element);
+int64_t max_of(Element element);
+
+// Element `index` of an array of elements of `bits` bits; two four-bit ones share a byte, the lower
+// index in the low nibble.
+uint64_t load_bits(const void* array, int64_t index, int bits);
+void store_bits(void* array, int64_t index, int bits, uint64_t value);
+
+// The value, exactly: double holds every value of every element type.
+double decode(Element element, uint64_t bits);
+
+// Rounds to nearest even and keeps subnormals; NaN becomes a quiet one. An integer must be in
+// range.
+uint64_t encode(Element element, double value);
+double round_to(Element element, double value);
+
+// Of a float type: the ends of its normal and subnormal ranges.
+double smallest_normal(Element element);
+double smallest_subnormal(Element element);
+double largest_finite(Element element);
+
+// "-1.5 (0xbfc00000)"
+std::string describe(Element element, uint64_t bits);
+std::string hex(uint64_t bits, int width_in_bits);
+
+// The same sequence on every platform, which the standard distributions do not promise.
+class Random {
+ public:
+  explicit Random(uint64_t seed) : state_(seed) {}
+  uint64_t bits() {  // splitmix64
+    uint64_t z = state_ += UINT64_C(0x9E3779B97F4A7C15);
+    z = (z ^ z >> 30) * UINT64_C(0xBF58476D1CE4E5B9);
+    z = (z ^ z >> 27) * UINT64_C(0x94D049BB133111EB);
+    return z ^ z >> 31;
+  }
+  // Uniform in [low, high].
+  int64_t in(int64_t low, int64_t high) {
+    return low + static_cast<int64_t>(bits() % static_cast<uint64_t>(high - low + 1));
+  }
+  bool coin() { return bits() >> 63 != 0; }
+
+ private:
+  uint64_t state_;
+};
+
+}  // namespace uk_conformance
+
+#endif  // UKERNEL_TESTS_CONFORMANCE_NUMBERS_H_

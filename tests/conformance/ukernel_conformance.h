@@ -1,0 +1,41 @@
+/* Conformance of tile functions to the ABI of ukernel/ukernel.h: this library's own, or yours.
+ *
+ * Fill one uk_tile_row_t per function (op, flags, shape, numerics, function; symbol for the report;
+ * isa and features if the function needs any) and call uk_conformance_main from main(), or
+ * uk_conformance_check from a test of your own. example_rows.c, beside this file, shows it.
+ *
+ * Licensed under the Apache License v2.0 with LLVM Exceptions; see LICENSE.
+ */
+#ifndef UKERNEL_TESTS_CONFORMANCE_UKERNEL_CONFORMANCE_H_
+#define UKERNEL_TESTS_CONFORMANCE_UKERNEL_CONFORMANCE_H_
+
+#include "ukernel/ukernel.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum uk_conformance_result_t {
+  UK_CONFORMANCE_PASS = 0,
+  UK_CONFORMANCE_FAIL = 1,
+  UK_CONFORMANCE_SKIP = 2 /* cpu_data lacks a feature of the row; the function was not called */
+} uk_conformance_result_t;
+
+/* Runs every check on one row. `report` receives text for FAIL (the first differing element or the
+ * faulting access, and the case) and SKIP (what the CPU lacks), cut to report_size with its
+ * terminating zero; it may be NULL. cpu_data as uk_cpu_detect fills it. A row without a function is
+ * this library's scalar path and runs through the ops.
+ * While it runs, SIGSEGV, SIGBUS, SIGILL and SIGFPE are caught, so one check at a time per process.
+ */
+uk_conformance_result_t uk_conformance_check(const uk_tile_row_t* row, const uint64_t* cpu_data,
+                                             char* report, size_t report_size);
+
+/* A command line around it: `--help` lists the options. Returns the exit code: 0 if nothing failed,
+ * 1 if a row did, 2 for a wrong command line. */
+int uk_conformance_main(const uk_tile_row_t* rows, size_t count, int argc, char** argv);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* UKERNEL_TESTS_CONFORMANCE_UKERNEL_CONFORMANCE_H_ */

@@ -1,0 +1,206 @@
+// CPU levels, the detection of what this machine has, status texts.
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions; see LICENSE.
+#include <fstream>
+#include <set>
+#include <sstream>
+
+#include "tests/ops/harness.h"
+
+namespace uk_test {
+namespace {
+
+constexpr uint64_t kMark = UINT64_C(0x5A5A5A5A5A5A5A5A);
+
+TEST(CpuLevel, NamesAreDistinctAndEnd) {
+  const std::vector<std::string> names = level_names();
+  EXPECT_FALSE(names.empty());
+  EXPECT_EQ(names.size(), std::set<std::string>(names.begin(), names.end()).size());
+  EXPECT_EQ(nullptr, uk_isa_level_at(names.size()));
+  EXPECT_EQ(nullptr, uk_isa_level_at(SIZE_MAX));
+}
+
+TEST(CpuLevel, HasItselfAndTheBaseline) {
+  const std::string baseline = level_names().front();
+  for (const std::string& name : level_names()) {
+    const CpuData cpu = level_cpu_data(name);
+    EXPECT_EQ(1, uk_cpu_has_level(name.c_str(), cpu.data())) << name;
+    EXPECT_EQ(1, uk_cpu_has_level(baseline.c_str(), cpu.data())) << name;
+    EXPECT_EQ(name == baseline, uk_cpu_has_level(name.c_str(), nullptr) == 1) << name;
+  }
+}
+
+// Drop any one feature that a level needs, and the level is gone.
+TEST(CpuLevel, NeedsEachOfItsFeatures) {
+  for (const std::string& name : level_names()) {
+    const CpuData level = level_cpu_data(name);
+    for (size_t field = 0; field < level.size(); ++field) {
+      for (int bit = 0; bit < 64; ++bit) {
+        const uint64_t mask = UINT64_C(1) << bit;
+        if (!(level[field] & mask)) continue;
+        CpuData cpu;
+        cpu.fill(~UINT64_C(0));
+        cpu[field] &= ~mask;
+        EXPECT_EQ(0, uk_cpu_has_level(name.c_str(), cpu.data())) << name << " bit " << bit;
+      }
+    }
+  }
+}
+
+#if defined(__x86_64__)
+TEST(CpuLevel, X86LevelsAreWhatTheyAreNamedAfter) {
+  const uint64_t avx2_fma =
+      UK_CPU_X86_64_AVX | UK_CPU_X86_64_AVX2 | UK_CPU_X86_64_FMA | UK_CPU_X86_64_F16C;
+  const uint64_t avx512_base = avx2_fma | UK_CPU_X86_64_AVX512F | UK_CPU_X86_64_AVX512CD |
+                               UK_CPU_X86_64_AVX512VL | UK_CPU_X86_64_AVX512DQ |
+                               UK_CPU_X86_64_AVX512BW;
+  const struct {
+    const char* name;
+    uint64_t field0, field7;
+  } levels[] = {
+      {"sse2", 0, 0},
+      {"avx2_fma", avx2_fma, 0},
+      {"avx_vnni", avx2_fma, UK_CPU_FIELD7_X86_64_AVXVNNI},
+      {"avx512_base", avx512_base, 0},
+      {"avx512_vnni", avx512_base | UK_CPU_X86_64_AVX512VNNI, 0},
+      {"avx512_bf16", avx512_base | UK_CPU_X86_64_AVX512BF16, 0},
+      {"avx512_fp16", avx512_base | UK_CPU_X86_64_AVX512FP16, 0},
+  };
+  int rank = -1;
+  for (const auto& level : levels) {
+    SCOPED_TRACE(level.name);
+    EXPECT_GT(level_rank(level.name), rank) << "ranks rise in this order";
+    rank = level_rank(level.name);
+    CpuData expected = {};
+    expected[0] = level.field0;
+    expected[7] = level.field7;
+    EXPECT_EQ(expected, level_cpu_data(level.name));
+  }
+}
+#endif
+
+TEST(CpuLevel, ClearsFieldsItDoesNotKnow) {
+  std::array<uint64_t, UK_CPU_DATA_FIELDS + 3> cpu;
+  cpu.fill(kMark);
+  ASSERT_EQ(UK_STATUS_OK, uk_cpu_level(level_names().back().c_str(), cpu.data(), cpu.size()));
+  for (size_t i = UK_CPU_DATA_FIELDS; i < cpu.size(); ++i) EXPECT_EQ(0u, cpu[i]);
+}
+
+TEST(CpuLevel, RefusesBadArguments) {
+  CpuData cpu;
+  cpu.fill(kMark);
+  const CpuData before = cpu;
+  const std::string known = level_names().back();
+  EXPECT_EQ(UK_STATUS_NULL_POINTER, uk_cpu_level(known.c_str(), nullptr, cpu.size()));
+  EXPECT_EQ(UK_STATUS_BAD_ARGUMENT, uk_cpu_level(known.c_str(), cpu.data(), cpu.size() - 1));
+  EXPECT_EQ(UK_STATUS_BAD_ARGUMENT, uk_cpu_level(known.c_str(), cpu.data(), 0));
+  const std::string prefix = known.substr(0, known.size() - 1), longer = known + "x";
+  for (const char* name : {"", "generic", "AVX2_FMA", prefix.c_str(), longer.c_str()}) {
+    EXPECT_EQ(UK_STATUS_UNKNOWN_LEVEL, uk_cpu_level(name, cpu.data(), cpu.size())) << name;
+    EXPECT_EQ(0, uk_cpu_has_level(name, cpu.data())) << name;
+  }
+  EXPECT_EQ(UK_STATUS_UNKNOWN_LEVEL, uk_cpu_level(nullptr, cpu.data(), cpu.size()));
+  EXPECT_EQ(0, uk_cpu_has_level(nullptr, cpu.data()));
+  EXPECT_EQ(before, cpu);
+}
+
+TEST(CpuDetect, RefusesBadArguments) {
+  CpuData cpu;
+  cpu.fill(kMark);
+  const CpuData before = cpu;
+  EXPECT_EQ(UK_STATUS_NULL_POINTER, uk_cpu_detect(nullptr, UK_CPU_DATA_FIELDS));
+  EXPECT_EQ(UK_STATUS_BAD_ARGUMENT, uk_cpu_detect(cpu.data(), UK_CPU_DATA_FIELDS - 1));
+  EXPECT_EQ(UK_STATUS_BAD_ARGUMENT, uk_cpu_detect(cpu.data(), 0));
+  EXPECT_EQ(before, cpu);
+}
+
+TEST(CpuDetect, IsRepeatableAndClearsFieldsItDoesNotKnow) {
+  std::array<uint64_t, UK_CPU_DATA_FIELDS + 2> cpu;
+  cpu.fill(kMark);
+  ASSERT_EQ(UK_STATUS_OK, uk_cpu_detect(cpu.data(), cpu.size()));
+  const CpuData again = host_cpu_data();
+  for (size_t i = 0; i < again.size(); ++i) EXPECT_EQ(again[i], cpu[i]);
+  EXPECT_EQ(0u, cpu[UK_CPU_DATA_FIELDS]);
+  EXPECT_EQ(0u, cpu[UK_CPU_DATA_FIELDS + 1]);
+}
+
+#if defined(__x86_64__)
+TEST(CpuDetect, AgreesWithTheKernel) {
+  std::ifstream file("/proc/cpuinfo");
+  std::set<std::string> flags;
+  for (std::string line; std::getline(file, line);) {
+    if (line.compare(0, 5, "flags") != 0) continue;
+    std::istringstream words(line.substr(line.find(':') + 1));
+    for (std::string word; words >> word;) flags.insert(word);
+    break;
+  }
+  if (flags.empty()) GTEST_SKIP() << "no flags in /proc/cpuinfo";
+  const struct {
+    const char* flag;
+    int field;
+    uint64_t bit;
+  } features[] = {
+      {"pni", 0, UK_CPU_X86_64_SSE3},
+      {"ssse3", 0, UK_CPU_X86_64_SSSE3},
+      {"sse4_1", 0, UK_CPU_X86_64_SSE41},
+      {"sse4_2", 0, UK_CPU_X86_64_SSE42},
+      {"avx", 0, UK_CPU_X86_64_AVX},
+      {"fma", 0, UK_CPU_X86_64_FMA},
+      {"f16c", 0, UK_CPU_X86_64_F16C},
+      {"avx2", 0, UK_CPU_X86_64_AVX2},
+      {"avx512f", 0, UK_CPU_X86_64_AVX512F},
+      {"avx512cd", 0, UK_CPU_X86_64_AVX512CD},
+      {"avx512vl", 0, UK_CPU_X86_64_AVX512VL},
+      {"avx512dq", 0, UK_CPU_X86_64_AVX512DQ},
+      {"avx512bw", 0, UK_CPU_X86_64_AVX512BW},
+      {"avx512ifma", 0, UK_CPU_X86_64_AVX512IFMA},
+      {"avx512vbmi", 0, UK_CPU_X86_64_AVX512VBMI},
+      {"avx512_vnni", 0, UK_CPU_X86_64_AVX512VNNI},
+      {"avx512_vbmi2", 0, UK_CPU_X86_64_AVX512VBMI2},
+      {"avx512_bitalg", 0, UK_CPU_X86_64_AVX512BITALG},
+      {"avx512_bf16", 0, UK_CPU_X86_64_AVX512BF16},
+      {"avx512_fp16", 0, UK_CPU_X86_64_AVX512FP16},
+      {"amx_tile", 0, UK_CPU_X86_64_AMXTILE},
+      {"amx_int8", 0, UK_CPU_X86_64_AMXINT8},
+      {"amx_bf16", 0, UK_CPU_X86_64_AMXBF16},
+      {"avx_vnni", 7, UK_CPU_FIELD7_X86_64_AVXVNNI},
+  };
+  const CpuData cpu = host_cpu_data();
+  CpuData known = {};
+  for (const auto& feature : features) {
+    known[static_cast<size_t>(feature.field)] |= feature.bit;
+    const bool detected = (cpu[static_cast<size_t>(feature.field)] & feature.bit) != 0;
+    EXPECT_EQ(flags.count(feature.flag) == 1, detected) << feature.flag;
+  }
+  for (size_t i = 0; i < cpu.size(); ++i) EXPECT_EQ(0u, cpu[i] & ~known[i]) << "field " << i;
+}
+#endif
+
+// ---------------------------------------------------------------- status texts
+
+TEST(StatusString, IsOneDistinctLineForEveryValue) {
+  std::set<std::string> texts;
+  for (int value = UK_STATUS_OK; value <= UK_STATUS_CPU_UNKNOWN; ++value) {
+    const char* text = uk_status_string(static_cast<uk_status_t>(value));
+    ASSERT_NE(nullptr, text);
+    const std::string line = text;
+    ASSERT_FALSE(line.empty());
+    EXPECT_EQ(std::string::npos, line.find('\n')) << line;
+    EXPECT_NE('.', line.back()) << line;
+    EXPECT_TRUE(texts.insert(line).second) << "twice: " << line;
+  }
+}
+
+TEST(StatusString, ValuesNotListedHaveATextToo) {
+  // The last value that the enumeration's four bits can hold.
+  const char* text = uk_status_string(static_cast<uk_status_t>(15));
+  ASSERT_NE(nullptr, text);
+  for (int value = UK_STATUS_OK; value <= UK_STATUS_CPU_UNKNOWN; ++value) {
+    EXPECT_STRNE(uk_status_string(static_cast<uk_status_t>(value)), text);
+  }
+}
+
+TEST(AbiVersion, OfTheLibraryIsTheHeaders) { EXPECT_EQ(UK_ABI_VERSION, uk_abi_version()); }
+
+}  // namespace
+}  // namespace uk_test

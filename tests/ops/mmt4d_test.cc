@@ -1,0 +1,423 @@
+// uk_mmt4d against the scalar oracle: every type, through the scalar path on odd shapes and through
+// each CPU level's tiles, with every way to lay the operands out.
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions; see LICENSE.
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <set>
+#include <utility>
+
+#include "tests/ops/harness.h"
+
+namespace uk_test {
+namespace {
+
+using uk_conformance::DataKind;
+using uk_conformance::Expectation;
+using uk_conformance::Panel;
+using uk_conformance::Problem;
+
+// Panels beyond this many repeat: enough that no two neighbours are alike, few enough that large
+// calls are predicted once and not tile by tile.
+constexpr uk_index_t kDistinctPanels = 5;
+
+// How the panels of an operand, or the rows of OUT, lie in their tensor.
+enum class Strides { kDense, kLoose, kNegative, kZeroForInputs };
+constexpr Strides kAllStrides[] = {Strides::kDense, Strides::kLoose, Strides::kNegative,
+                                   Strides::kZeroForInputs};
+
+struct Case {
+  uint32_t flags;
+  uk_index_t m, n, k;
+  uk_tile_sizes_t tile;
+  Strides strides = Strides::kDense;
+  Edge edge = Edge::end;
+  const char* data = "small integers";
+};
+
+std::string describe(const Case& c) {
+  return uk_conformance::find_matmul_type(c.flags)->name + std::string(" flags ") +
+         std::to_string(c.flags >> 8) + ", " + std::to_string(c.m) + "x" + std::to_string(c.n) +
+         "x" + std::to_string(c.k) + " tiles of " + std::to_string(c.tile.m0) + "x" +
+         std::to_string(c.tile.n0) + "x" + std::to_string(c.tile.k0) + ", strides " +
+         std::to_string(static_cast<int>(c.strides)) +
+         (c.edge == Edge::start ? ", at the start of a page, " : ", at the end of a page, ") +
+         ", " + c.data;
+}
+
+uk_index_t stride_for(Strides strides, uk_index_t run, bool is_input) {
+  switch (strides) {
+    case Strides::kDense:
+      return run;
+    case Strides::kLoose:
+      return run + 6;
+    case Strides::kNegative:
+      return -(run + 2);
+    case Strides::kZeroForInputs:
+      return is_input ? 0 : run;
+  }
+  return run;
+}
+
+// One tensor of the call: `count` runs of `run` elements.
+class Tensor {
+ public:
+  Tensor(const char* name, const Case& c, uk_index_t count, uk_index_t run, int bits, bool is_input,
+         uint64_t seed)
+      : bits_(bits), edge_(c.edge), is_input_(is_input), buffer_(name) {
+    const bool dense = c.strides == Strides::kDense;
+    stride = stride_for(c.strides, run, is_input);
+    const Extent extent = extent_of(count, stride, 1, 0, run, dense ? 0 : 4, dense ? 0 : 8);
+    offset = extent.offset;
+    contents = random_bytes(bytes_of(extent.elements, bits), seed);
+  }
+
+  uk_index_t index(uk_index_t run, uk_index_t element) const {
+    return offset + run * stride + element;
+  }
+  void write(uk_index_t run, uk_index_t element, const Panel& panel) {
+    std::copy(panel.bytes().begin(), panel.bytes().end(),
+              contents.begin() + static_cast<int64_t>(bytes_of(index(run, element), bits_)));
+  }
+  // To where the op will find it. An input cannot be written there.
+  uint8_t* place() {
+    buffer_.place(contents, {edge_, 0},
+                  is_input_ ? GuardedBuffer::read_only : GuardedBuffer::writable);
+    return buffer_.data();
+  }
+  const GuardedBuffer& buffer() const { return buffer_; }
+
+  uk_index_t stride, offset;
+  Bytes contents;
+
+ private:
+  int bits_;
+  Edge edge_;
+  bool is_input_;
+  GuardedBuffer buffer_;
+};
+
+// A call with its operands filled and its result predicted.
+class Call {
+ public:
+  Call(const Case& c, const uint64_t* cpu_data)
+      : case_(c),
+        type_(*uk_conformance::find_matmul_type(c.flags)),
+        out_tile_(uk_index_t{c.tile.m0} * c.tile.n0),
+        lhs_("lhs", c, c.m, c.k * c.tile.m0 * c.tile.k0, bits_of(type_.lhs), true, 1),
+        rhs_("rhs", c, c.n, c.k * c.tile.n0 * c.tile.k0, bits_of(type_.rhs), true, 2),
+        out_("out", c, c.m, c.n * out_tile_, bits_of(type_.out), false, 3) {
+    params_.struct_size = sizeof(params_);
+    params_.lhs_offset = lhs_.offset;
+    params_.lhs_stride0 = lhs_.stride;
+    params_.rhs_offset = rhs_.offset;
+    params_.rhs_stride0 = rhs_.stride;
+    params_.out_offset = out_.offset;
+    params_.out_stride0 = out_.stride;
+    params_.m = c.m;
+    params_.n = c.n;
+    params_.k = c.k;
+    params_.m0 = c.tile.m0;
+    params_.n0 = c.tile.n0;
+    params_.k0 = c.tile.k0;
+    params_.flags = c.flags;
+    params_.cpu_data = cpu_data;
+  }
+
+  // The row that a call uses.
+  const uk_tile_row_t* row() const {
+    const uk_tile_row_t* found = nullptr;
+    EXPECT_EQ(UK_STATUS_OK, uk_mmt4d_info(&params_, &found));
+    return found;
+  }
+
+  void run() {
+    fill(row()->numerics);
+    params_.lhs = lhs_.place();
+    params_.rhs = rhs_.place();
+    params_.out = out_.place();
+    ASSERT_EQ(UK_STATUS_OK,
+              call(uk_mmt4d, params_, {&lhs_.buffer(), &rhs_.buffer(), &out_.buffer()}));
+  }
+
+  void run_and_check() {
+    SCOPED_TRACE(describe(case_));
+    run();
+    if (::testing::Test::HasFatalFailure()) return;
+    Bytes expected = out_.contents;
+    const int bits = bits_of(type_.out);
+    for (uk_index_t i = 0; i < case_.m; ++i) {
+      for (uk_index_t j = 0; j < case_.n; ++j) {
+        const Expectation& tile = expectation(i, j, row()->numerics);
+        for (uk_index_t e = 0; e < out_tile_; ++e) {
+          const uk_index_t at = out_.index(i, j * out_tile_ + e);
+          const uint64_t actual = load_bits(out_.buffer().data(), at, bits);
+          ASSERT_TRUE(tile.accepts(static_cast<size_t>(e), actual))
+              << row()->symbol << " tile (" << i << ", " << j << ") row " << e / case_.tile.n0
+              << " column " << e % case_.tile.n0 << ": "
+              << uk_conformance::describe(type_.out, actual) << ", expected "
+              << tile.describe(static_cast<size_t>(e));
+          store_bits(expected.data(), at, bits, actual);
+        }
+      }
+    }
+    EXPECT_TRUE(same_bytes(expected, out_.buffer().data())) << "outside of the tiles";
+    EXPECT_EQ("", out_.buffer().damage_outside());
+  }
+
+  // Of one tile of OUT, after run().
+  Bytes tile(uk_index_t i, uk_index_t j) const {
+    const int bits = bits_of(type_.out);
+    const uint8_t* first = out_.buffer().data() + bytes_of(out_.index(i, j * out_tile_), bits);
+    return Bytes(first, first + bytes_of(out_tile_, bits));
+  }
+
+ private:
+  void fill(uint32_t numerics) {
+    Random random(99);
+    const DataKind kind = data_kind(numerics);
+    for (uk_index_t i = 0; i < (shared() ? 1 : kDistinctPanels); ++i) {
+      panels_.push_back(problem(case_.k));
+      kind.fill(panels_.back(), random, numerics, kind.variant);
+    }
+    for (uk_index_t i = 0; i < case_.m; ++i) lhs_.write(i, 0, panels_[distinct(i)].lhs);
+    for (uk_index_t j = 0; j < case_.n; ++j) rhs_.write(j, 0, panels_[distinct(j)].rhs);
+    if (!accumulates()) return;
+    for (uk_index_t i = 0; i < case_.m; ++i) {
+      for (uk_index_t j = 0; j < case_.n; ++j) {
+        out_.write(i, j * out_tile_, panels_[distinct(i + 2 * j)].out);
+      }
+    }
+  }
+
+  bool accumulates() const { return (case_.flags & UK_MMT4D_ACCUMULATE) != 0; }
+  bool shared() const { return case_.strides == Strides::kZeroForInputs; }
+
+  Problem problem(uk_index_t k) const {
+    return Problem(type_, case_.tile.m0, case_.tile.n0, case_.tile.k0, k, accumulates());
+  }
+
+  DataKind data_kind(uint32_t numerics) const {
+    for (const DataKind& kind : uk_conformance::data_kinds(type_, case_.tile.k0, numerics)) {
+      if (kind.name == case_.data) return kind;
+    }
+    ADD_FAILURE() << "no data of this kind: " << case_.data;
+    abort();
+  }
+
+  size_t distinct(uk_index_t i) const { return static_cast<size_t>(i) % panels_.size(); }
+
+  // Tiles of equal operands are equal.
+  const Expectation& expectation(uk_index_t i, uk_index_t j, uint32_t numerics) {
+    const size_t a = distinct(i), b = distinct(j), c = accumulates() ? distinct(i + 2 * j) : 0;
+    auto& found = expectations_[{a, b, c}];
+    if (!found) {
+      Problem p = problem(case_.k);
+      p.lhs = panels_[a].lhs;
+      p.rhs = panels_[b].rhs;
+      p.out = panels_[c].out;
+      const auto exactness = data_kind(numerics).exactness;
+      found = std::make_unique<Expectation>(uk_conformance::expect(p, numerics, exactness));
+    }
+    return *found;
+  }
+
+  const Case case_;
+  const MatmulType type_;
+  const uk_index_t out_tile_;
+  Tensor lhs_, rhs_, out_;
+  uk_mmt4d_params_t params_ = {};
+  std::vector<Problem> panels_;
+  std::map<std::array<size_t, 3>, std::unique_ptr<Expectation>> expectations_;
+};
+
+void check(const Case& c, const uint64_t* cpu_data) { Call(c, cpu_data).run_and_check(); }
+
+// Every layout, accumulator, side to overrun and kind of data, at counts of tiles from none to
+// some.
+void check_small(uint32_t flags, const uk_tile_sizes_t& tile, const uint64_t* cpu_data) {
+  constexpr uk_index_t kCounts[][3] = {{0, 2, 3}, {2, 0, 3}, {0, 0, 0}, {2, 3, 0}, {1, 1, 1},
+                                       {2, 3, 1}, {3, 2, 2}, {1, 4, 3}, {4, 1, 7}};
+  for (const auto& count : kCounts) {
+    for (const Strides strides : kAllStrides) {
+      for (const Edge edge : {Edge::start, Edge::end}) {
+        for (const uint32_t accumulate : {0u, UK_MMT4D_ACCUMULATE}) {
+          for (const char* data : {"small integers", "random"}) {
+            check({flags | accumulate, count[0], count[1], count[2], tile, strides, edge, data},
+                  cpu_data);
+            if (::testing::Test::HasFatalFailure()) return;
+          }
+        }
+      }
+    }
+  }
+}
+
+// ---------------------------------------------------------------- the scalar path
+
+class GenericMmt4d : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(GenericMmt4d, OddShapes) {
+  const MatmulType& type = *uk_conformance::find_matmul_type(GetParam());
+  constexpr uk_tile_sizes_t kShapes[] = {{3, 5, 2}, {1, 1, 1}, {7, 9, 4}, {2, 1, 6}, {1, 13, 3}};
+  for (uk_tile_sizes_t tile : kShapes) {
+    if (has_four_bit_operand(type)) tile.k0 += tile.k0 % 2;
+    check_small(type.flag | UK_MMT4D_ALLOW_GENERIC_FALLBACK, tile, nullptr);
+    if (HasFatalFailure()) return;
+  }
+}
+
+std::vector<std::string> type_names() {
+  std::vector<std::string> names;
+  for (const MatmulType& type : mmt4d_types()) names.push_back(type.name);
+  return names;
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, GenericMmt4d, ::testing::ValuesIn(type_names()),
+                         [](const auto& tested) { return tested.param; });
+
+// ---------------------------------------------------------------- each CPU level
+
+// Each level with tiles of its own for the type; if asked for, the baseline, where the scalar path
+// serves what has none.
+std::vector<Mmt4dTypeAtLevel> types_at_levels(bool with_baseline) {
+  std::vector<Mmt4dTypeAtLevel> all;
+  for (const MatmulType& type : mmt4d_types()) {
+    std::set<std::string> levels;
+    if (with_baseline) levels.insert(level_names().front());
+    for (const uk_tile_row_t* row : table_rows()) {
+      if (row->op == UK_OP_MMT4D && (row->flags & UK_MMT4D_TYPE_MASK) == type.flag &&
+          row->origin != UK_ORIGIN_GENERIC) {
+        levels.insert(row->isa);
+      }
+    }
+    for (const std::string& isa : levels) all.push_back({type, isa});
+  }
+  return all;
+}
+
+// Sizes beyond the blocks that the op walks in: see the constants in ukernel/mmt4d.cc.
+constexpr uk_index_t kBeyondPanels = 130 << 10, kBeyondLhsBlock = 520 << 10,
+                     kBeyondCaches = (4 << 20) + 4096;
+
+struct Request {
+  uint32_t flags;
+  uk_tile_sizes_t tile;
+};
+
+class Mmt4dAtLevel : public ::testing::TestWithParam<Mmt4dTypeAtLevel> {
+ protected:
+  // The best tiles for many rows, for a few and for one, or the scalar path's shapes.
+  std::vector<Request> requests() const {
+    const MatmulType& type = GetParam().type;
+    std::vector<Request> all;
+    for (const uint32_t skip : {0u, UK_MMT4D_SKIP_INTERMEDIATE_ROUNDINGS}) {
+      if (skip && bits_of(type.out) != 16) continue;
+      for (const uk_index_t m : {0, 1, 4}) {
+        const uint32_t flags = type.flag | skip | UK_MMT4D_ALLOW_GENERIC_FALLBACK;
+        uk_tile_sizes_t tile = {};
+        EXPECT_EQ(UK_STATUS_OK, uk_query_tile_sizes(flags, m, 0, 0, nullptr, cpu.data(), &tile));
+        const bool known = std::any_of(all.begin(), all.end(), [&](const Request& r) {
+          return r.flags == flags && memcmp(&r.tile, &tile, sizeof(tile)) == 0;
+        });
+        if (!known) all.push_back({flags, tile});
+      }
+    }
+    return all;
+  }
+
+  uk_index_t lhs_step_bytes(const uk_tile_sizes_t& tile) const {
+    return tile.m0 * tile.k0 * bits_of(GetParam().type.lhs) / 8;
+  }
+  uk_index_t rhs_step_bytes(const uk_tile_sizes_t& tile) const {
+    return tile.n0 * tile.k0 * bits_of(GetParam().type.rhs) / 8;
+  }
+
+  uk_index_t beyond_panels(const uk_tile_sizes_t& tile) const {
+    return kBeyondPanels / (lhs_step_bytes(tile) + rhs_step_bytes(tile)) + 1;
+  }
+  // Whether the accumulator may leave the tile between two blocks of K.
+  bool splits_k(const Request& r) const {
+    const uint32_t numerics = Call({r.flags, 1, 1, 1, r.tile}, cpu.data()).row()->numerics;
+    return numerics != UK_NUMERICS_ROUND_EACH_STEP && numerics != UK_NUMERICS_F32ACC &&
+           numerics != UK_NUMERICS_BF16_DOT_F32ACC;
+  }
+
+  const CpuData cpu = level_cpu_data(GetParam().isa);
+};
+
+// The scalar path has no prefetch.
+class Mmt4dTilesAtLevel : public Mmt4dAtLevel {};
+
+TEST_P(Mmt4dAtLevel, SmallSizes) {
+  UK_SKIP_WITHOUT_LEVEL(GetParam().isa);
+  for (const Request& r : requests()) {
+    check_small(r.flags, r.tile, cpu.data());
+    if (HasFatalFailure()) return;
+  }
+}
+
+TEST_P(Mmt4dAtLevel, BlocksOfK) {
+  UK_SKIP_WITHOUT_LEVEL(GetParam().isa);
+  for (const Request& r : requests()) {
+    const uk_index_t k = splits_k(r) ? 2 * beyond_panels(r.tile) + 3 : 150;
+    for (const uint32_t accumulate : {0u, UK_MMT4D_ACCUMULATE}) {
+      check({r.flags | accumulate, 2, 2, k, r.tile, Strides::kLoose, Edge::end, "random"},
+            cpu.data());
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
+TEST_P(Mmt4dTilesAtLevel, BlocksOfMAndK) {
+  UK_SKIP_WITHOUT_LEVEL(GetParam().isa);
+  for (const Request& r : requests()) {
+    // One more than a block of K is split in halves, each with twice the rows to a block of M.
+    const uk_index_t k = splits_k(r) ? beyond_panels(r.tile) + 1 : 70;
+    const uk_index_t m = 2 * kBeyondLhsBlock / (lhs_step_bytes(r.tile) * k) + 2;
+    for (const uint32_t accumulate : {0u, UK_MMT4D_ACCUMULATE}) {
+      check({r.flags | accumulate, m, 2, k, r.tile}, cpu.data());
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
+// An RHS too large for the caches is prefetched, past its end too.
+TEST_P(Mmt4dTilesAtLevel, StreamingRhs) {
+  UK_SKIP_WITHOUT_LEVEL(GetParam().isa);
+  for (const Request& r : requests()) {
+    const uk_index_t k = (16 << 10) / rhs_step_bytes(r.tile);
+    const uk_index_t n = kBeyondCaches / (k * rhs_step_bytes(r.tile)) + 1;
+    for (const Strides strides : {Strides::kDense, Strides::kZeroForInputs}) {
+      check({r.flags, 2, n, k, r.tile, strides}, cpu.data());
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
+// With one row of panels K runs in one piece, with two it is split: the bits must not show it.
+TEST_P(Mmt4dAtLevel, BitsDoNotDependOnTheSplitOfK) {
+  UK_SKIP_WITHOUT_LEVEL(GetParam().isa);
+  for (const Request& r : requests()) {
+    const uk_index_t k = 3 * beyond_panels(r.tile) + 5;
+    Call whole({r.flags, 1, 1, k, r.tile, Strides::kZeroForInputs, Edge::end, "random"},
+               cpu.data());
+    Call split({r.flags, 2, 1, k, r.tile, Strides::kZeroForInputs, Edge::end, "random"},
+               cpu.data());
+    // The order inside the hardware's dot product is no part of the contract.
+    if (whole.row()->numerics == UK_NUMERICS_BF16_DOT) continue;
+    whole.run();
+    split.run();
+    if (HasFatalFailure()) return;
+    EXPECT_EQ(whole.tile(0, 0), split.tile(0, 0)) << whole.row()->symbol;
+    EXPECT_EQ(whole.tile(0, 0), split.tile(1, 0)) << whole.row()->symbol;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Mmt4dAtLevel, ::testing::ValuesIn(types_at_levels(true)), test_name);
+INSTANTIATE_TEST_SUITE_P(All, Mmt4dTilesAtLevel, ::testing::ValuesIn(types_at_levels(false)),
+                         test_name);
+
+}  // namespace
+}  // namespace uk_test

@@ -1,0 +1,441 @@
+// uk_pack and uk_unpack against their definition, one element at a time: every type, flag and kind
+// of strides, ragged edges and padding, at each CPU level.
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions; see LICENSE.
+#include <algorithm>
+#include <set>
+
+#include "tests/ops/harness.h"
+
+namespace uk_test {
+namespace {
+
+enum class MatrixLayout {
+  kRowMajor,
+  kColumnMajor,
+  kRowsOfALargerMatrix,
+  kColumnsOfALargerMatrix,
+  kLoose,       // neither dimension is contiguous
+  kRowsUpward,  // negative strides
+  kReversed,
+  kOneRow,  // stride zero: the same row again and again, for a source only
+  kOneColumn,
+};
+constexpr MatrixLayout kMatrixLayouts[] = {
+    MatrixLayout::kRowMajor,
+    MatrixLayout::kColumnMajor,
+    MatrixLayout::kRowsOfALargerMatrix,
+    MatrixLayout::kColumnsOfALargerMatrix,
+    MatrixLayout::kLoose,
+    MatrixLayout::kRowsUpward,
+    MatrixLayout::kReversed,
+    MatrixLayout::kOneRow,
+    MatrixLayout::kOneColumn,
+};
+
+enum class TilesLayout { kTight, kTightTransposed, kLoose, kLooseTransposed, kUpward };
+constexpr TilesLayout kTilesLayouts[] = {TilesLayout::kTight, TilesLayout::kTightTransposed,
+                                         TilesLayout::kLoose, TilesLayout::kLooseTransposed,
+                                         TilesLayout::kUpward};
+
+constexpr uint32_t kFlags[] = {0, UK_PACK_TRANSPOSE_INNER, UK_PACK_TRANSPOSE_OUTER,
+                               UK_PACK_TRANSPOSE_INNER | UK_PACK_TRANSPOSE_OUTER};
+
+// Bytes that differ and bytes that do not, with bits above the element's that must not matter.
+constexpr uint64_t kPaddings[] = {0, UINT64_C(0xFEDCBA9876543217), UINT64_C(0x7B7B7B7B7B7B7B7B),
+                                  UINT64_C(0xFFFFFFFF00000080)};
+
+struct Strides {
+  uk_index_t stride0, stride1;
+};
+
+struct Case {
+  uint32_t op;
+  PackType type;
+  uint32_t flags;  // TRANSPOSE_*
+  uk_index_t size0, size1;
+  uk_index_t tile0, tile1;
+  uk_index_t more0, more1;  // tiles beyond those that the matrix fills
+  MatrixLayout matrix;
+  TilesLayout tiles;
+  Edge edge;
+  uint64_t padding;
+
+  bool transposes_inner() const { return (flags & UK_PACK_TRANSPOSE_INNER) != 0; }
+  bool transposes_outer() const { return (flags & UK_PACK_TRANSPOSE_OUTER) != 0; }
+  // The tile as the matrix sees it, and the outer sizes as stored.
+  uk_index_t rows() const { return transposes_inner() ? tile1 : tile0; }
+  uk_index_t columns() const { return transposes_inner() ? tile0 : tile1; }
+  uk_index_t outer0() const { return (transposes_outer() ? tiles1() : tiles0()) + more0; }
+  uk_index_t outer1() const { return (transposes_outer() ? tiles0() : tiles1()) + more1; }
+
+  Strides matrix_strides() const {
+    const uk_index_t even0 = type.bits == 4 ? size0 + size0 % 2 : size0;
+    const uk_index_t even1 = type.bits == 4 ? size1 + size1 % 2 : size1;
+    switch (matrix) {
+      case MatrixLayout::kRowMajor:
+        return {even1, 1};
+      case MatrixLayout::kColumnMajor:
+        return {1, even0};
+      case MatrixLayout::kRowsOfALargerMatrix:
+        return {even1 + 6, 1};
+      case MatrixLayout::kColumnsOfALargerMatrix:
+        return {1, even0 + 4};
+      case MatrixLayout::kLoose:
+        return {2 * even1 + 4, 2};
+      case MatrixLayout::kRowsUpward:
+        return {-even1 - 2, 1};
+      case MatrixLayout::kReversed:
+        return {-2 * even1, -2};
+      case MatrixLayout::kOneRow:
+        return {0, 1};
+      case MatrixLayout::kOneColumn:
+        return {2, 0};
+    }
+    return {};
+  }
+
+  Strides tiles_strides() const {
+    const uk_index_t tile = tile0 * tile1;
+    switch (tiles) {
+      case TilesLayout::kTight:
+        return {outer1() * tile, tile};
+      case TilesLayout::kTightTransposed:
+        return {tile, outer0() * tile};
+      case TilesLayout::kLoose:
+        return {outer1() * (tile + 6) + 10, tile + 6};
+      case TilesLayout::kLooseTransposed:
+        return {tile + 2, outer0() * (tile + 2) + 6};
+      case TilesLayout::kUpward:
+        return {-outer1() * tile - 2, tile};
+    }
+    return {};
+  }
+
+  // Four-bit elements start on bytes, and an unpack writes whole ones. An output has no zero
+  // stride.
+  bool is_legal() const {
+    const bool is_output = op == UK_OP_UNPACK;
+    if (is_output && (matrix == MatrixLayout::kOneRow || matrix == MatrixLayout::kOneColumn)) {
+      return false;
+    }
+    if (type.bits != 4) return true;
+    if (tile1 % 2 != 0) return false;
+    if (!is_output || size0 == 0 || size1 == 0) return true;
+    const bool by_columns =
+        matrix == MatrixLayout::kColumnMajor || matrix == MatrixLayout::kColumnsOfALargerMatrix;
+    const bool loose = matrix == MatrixLayout::kLoose || matrix == MatrixLayout::kReversed;
+    return !loose && (by_columns ? size0 : size1) % 2 == 0;
+  }
+
+ private:
+  static uk_index_t tiles_for(uk_index_t size, uk_index_t tile) { return (size + tile - 1) / tile; }
+  uk_index_t tiles0() const { return tiles_for(size0, rows()); }
+  uk_index_t tiles1() const { return tiles_for(size1, columns()); }
+};
+
+std::string describe(const Case& c) {
+  const auto text = [](uk_index_t a, uk_index_t b) {
+    return std::to_string(a) + "x" + std::to_string(b);
+  };
+  return std::string(c.op == UK_OP_PACK ? "pack " : "unpack ") + c.type.name + " " +
+         text(c.size0, c.size1) + ", tiles of " + text(c.tile0, c.tile1) + ", outer " +
+         text(c.outer0(), c.outer1()) + (c.transposes_inner() ? ", inner transposed" : "") +
+         (c.transposes_outer() ? ", outer transposed" : "") + ", matrix strides " +
+         text(c.matrix_strides().stride0, c.matrix_strides().stride1) + ", tile strides " +
+         text(c.tiles_strides().stride0, c.tiles_strides().stride1) +
+         (c.edge == Edge::start ? ", at the start of a page" : ", at the end of a page");
+}
+
+// A case in memory, with both of its tensors and what the output must be.
+class Call {
+ public:
+  Call(const Case& c, const uint64_t* cpu_data) : case_(c), cpu_data_(cpu_data) {
+    const Strides m = c.matrix_strides(), t = c.tiles_strides();
+    const bool in_larger =
+        c.matrix != MatrixLayout::kRowMajor && c.matrix != MatrixLayout::kColumnMajor;
+    const bool tiles_in_larger =
+        c.tiles != TilesLayout::kTight && c.tiles != TilesLayout::kTightTransposed;
+    matrix_extent_ =
+        extent_of(c.size0, m.stride0, c.size1, m.stride1, 1, in_larger ? 6 : 0, in_larger ? 4 : 0);
+    tiles_extent_ = extent_of(c.outer0(), t.stride0, c.outer1(), t.stride1, c.tile0 * c.tile1,
+                              tiles_in_larger ? 2 : 0, tiles_in_larger ? 8 : 0);
+    matrix_ = random_bytes(bytes_of(matrix_extent_.elements, c.type.bits), 11);
+    tiles_ = random_bytes(bytes_of(tiles_extent_.elements, c.type.bits), 12);
+  }
+
+  void run_and_check() {
+    SCOPED_TRACE(describe(case_));
+    const bool packs = case_.op == UK_OP_PACK;
+    GuardedBuffer in("in"), out("out");
+    in.place(packs ? matrix_ : tiles_, {case_.edge, 0}, GuardedBuffer::read_only);
+    out.place(packs ? tiles_ : matrix_, {case_.edge, 0}, GuardedBuffer::writable);
+    const uk_status_t status = packs ? call(uk_pack, pack_params(in, out), {&in, &out})
+                                     : call(uk_unpack, unpack_params(in, out), {&in, &out});
+    ASSERT_EQ(UK_STATUS_OK, status);
+    ASSERT_TRUE(same_bytes(expected(), out.data()));
+    ASSERT_EQ("", out.damage_outside());
+  }
+
+  uk_pack_params_t pack_params(const GuardedBuffer& in, const GuardedBuffer& out) const {
+    uk_pack_params_t p = {};
+    set_common(p);
+    p.in = in.data();
+    p.in_offset = matrix_extent_.offset;
+    p.in_stride0 = case_.matrix_strides().stride0;
+    p.in_stride1 = case_.matrix_strides().stride1;
+    p.in_size0 = case_.size0;
+    p.in_size1 = case_.size1;
+    p.out = out.data();
+    p.out_offset = tiles_extent_.offset;
+    p.out_stride0 = case_.tiles_strides().stride0;
+    p.out_stride1 = case_.tiles_strides().stride1;
+    p.out_size0 = case_.outer0();
+    p.out_size1 = case_.outer1();
+    p.out_size2 = case_.tile0;
+    p.out_size3 = case_.tile1;
+    p.padding_value = case_.padding;
+    return p;
+  }
+
+  uk_unpack_params_t unpack_params(const GuardedBuffer& in, const GuardedBuffer& out) const {
+    uk_unpack_params_t p = {};
+    set_common(p);
+    p.in = in.data();
+    p.in_offset = tiles_extent_.offset;
+    p.in_stride0 = case_.tiles_strides().stride0;
+    p.in_stride1 = case_.tiles_strides().stride1;
+    p.in_size0 = case_.outer0();
+    p.in_size1 = case_.outer1();
+    p.in_size2 = case_.tile0;
+    p.in_size3 = case_.tile1;
+    p.out = out.data();
+    p.out_offset = matrix_extent_.offset;
+    p.out_stride0 = case_.matrix_strides().stride0;
+    p.out_stride1 = case_.matrix_strides().stride1;
+    p.out_size0 = case_.size0;
+    p.out_size1 = case_.size1;
+    return p;
+  }
+
+  // The definition in ukernel.h: each place of each tile is an element of the matrix or padding.
+  Bytes expected() const {
+    const Case& c = case_;
+    const int bits = c.type.bits;
+    const Strides m = c.matrix_strides(), t = c.tiles_strides();
+    Bytes out = c.op == UK_OP_PACK ? tiles_ : matrix_;
+    for (uk_index_t o0 = 0; o0 < c.outer0(); ++o0) {
+      for (uk_index_t o1 = 0; o1 < c.outer1(); ++o1) {
+        for (uk_index_t t0 = 0; t0 < c.tile0; ++t0) {
+          for (uk_index_t t1 = 0; t1 < c.tile1; ++t1) {
+            const uk_index_t row =
+                (c.transposes_outer() ? o1 : o0) * c.rows() + (c.transposes_inner() ? t1 : t0);
+            const uk_index_t column =
+                (c.transposes_outer() ? o0 : o1) * c.columns() + (c.transposes_inner() ? t0 : t1);
+            const bool is_element = row < c.size0 && column < c.size1;
+            const uk_index_t place =
+                tiles_extent_.offset + o0 * t.stride0 + o1 * t.stride1 + t0 * c.tile1 + t1;
+            const uk_index_t element = matrix_extent_.offset + row * m.stride0 + column * m.stride1;
+            if (c.op == UK_OP_PACK) {
+              const uint64_t value =
+                  is_element ? load_bits(matrix_.data(), element, bits) : c.padding;
+              store_bits(out.data(), place, bits, low_bits(value, bits));
+            } else if (is_element) {
+              store_bits(out.data(), element, bits, load_bits(tiles_.data(), place, bits));
+            }
+          }
+        }
+      }
+    }
+    return out;
+  }
+
+  const Bytes& matrix() const { return matrix_; }
+  const Bytes& tiles() const { return tiles_; }
+
+ private:
+  static uint64_t low_bits(uint64_t value, int bits) {
+    return bits == 64 ? value : value & ((UINT64_C(1) << bits) - 1);
+  }
+
+  template <class Params>
+  void set_common(Params& p) const {
+    p.struct_size = sizeof(p);
+    p.flags = case_.type.flag | case_.flags;
+    p.cpu_data = cpu_data_;
+  }
+
+  const Case case_;
+  const uint64_t* const cpu_data_;
+  Extent matrix_extent_, tiles_extent_;
+  Bytes matrix_, tiles_;
+};
+
+// Sizes in terms of the tile: none, less than one, some, some and a bit.
+std::vector<std::array<uk_index_t, 2>> matrix_sizes(uk_index_t rows, uk_index_t columns) {
+  return {{0, columns},
+          {rows, 0},
+          {1, 1},
+          {rows, columns},
+          {2 * rows, 3 * columns},
+          {2 * rows + 1, 3 * columns - 1},
+          {std::max<uk_index_t>(rows - 1, 1), 2 * columns + 2},
+          {3 * rows - 1, 2},
+          {rows + 2, 20 * columns + 2},
+          {20 * rows + 2, columns + 2}};
+}
+
+struct TileShape {
+  uk_index_t tile0, tile1;
+};
+
+// `every`: each layout for each size; else a few of them in turn.
+void check_shape(const PackType& type, const TileShape& shape, bool every,
+                 const uint64_t* cpu_data) {
+  size_t turn = 0;
+  for (const uint32_t op : {UK_OP_PACK, UK_OP_UNPACK}) {
+    for (const uint32_t flags : kFlags) {
+      const bool transposed = (flags & UK_PACK_TRANSPOSE_INNER) != 0;
+      for (const auto& size : matrix_sizes(transposed ? shape.tile1 : shape.tile0,
+                                           transposed ? shape.tile0 : shape.tile1)) {
+        for (const MatrixLayout layout : kMatrixLayouts) {
+          ++turn;
+          if (!every && turn % 4 != 0) continue;
+          const size_t draw = turn / 4;
+          const Case c = {op,
+                          type,
+                          flags,
+                          size[0],
+                          size[1],
+                          shape.tile0,
+                          shape.tile1,
+                          draw % 3 == 0 ? 1 : 0,
+                          draw % 7 == 0 ? 2 : 0,
+                          layout,
+                          kTilesLayouts[draw % 5],
+                          draw % 2 == 0 ? Edge::start : Edge::end,
+                          kPaddings[draw % 4]};
+          if (!c.is_legal()) continue;
+          Call(c, cpu_data).run_and_check();
+          if (::testing::Test::HasFatalFailure()) return;
+        }
+      }
+    }
+  }
+}
+
+// ---------------------------------------------------------------- shapes that have no tile
+// function
+
+class PackAnyShape : public ::testing::TestWithParam<PackType> {};
+
+TEST_P(PackAnyShape, EveryLayout) {
+  for (const TileShape& shape : {TileShape{3, 5}, {1, 1}, {7, 4}, {5, 6}, {1, 2}, {2, 13}}) {
+    check_shape(GetParam(), shape, true, nullptr);
+    if (HasFatalFailure()) return;
+  }
+}
+
+// Tiles of more than any scratch that an op could have.
+TEST_P(PackAnyShape, LargeTiles) {
+  for (const uint32_t op : {UK_OP_PACK, UK_OP_UNPACK}) {
+    for (const uint32_t flags : kFlags) {
+      for (const auto& [size0, size1, tile0, tile1] :
+           {std::array<uk_index_t, 4>{158, 164, 150, 130}, {3, 4, 1, 20000}, {4, 6, 20000, 2}}) {
+        const Case c = {op,
+                        GetParam(),
+                        flags,
+                        size0,
+                        size1,
+                        tile0,
+                        tile1,
+                        0,
+                        0,
+                        MatrixLayout::kRowMajor,
+                        TilesLayout::kTight,
+                        Edge::end,
+                        kPaddings[1]};
+        Call(c, nullptr).run_and_check();
+        if (HasFatalFailure()) return;
+      }
+    }
+  }
+}
+
+TEST_P(PackAnyShape, RoundTrip) {
+  for (const uint32_t flags : kFlags) {
+    const Case c = {
+        UK_OP_PACK,          GetParam(), flags,       38, 54, 6, 8, 0, 0, MatrixLayout::kRowMajor,
+        TilesLayout::kTight, Edge::end,  kPaddings[1]};
+    const Call calls(c, nullptr);
+    GuardedBuffer matrix("matrix"), tiles("tiles"), back("back");
+    matrix.place(calls.matrix(), {Edge::end, 0}, GuardedBuffer::read_only);
+    tiles.place(calls.tiles(), {Edge::end, 0}, GuardedBuffer::writable);
+    back.place(Bytes(calls.matrix().size()), {Edge::end, 0}, GuardedBuffer::writable);
+    ASSERT_EQ(UK_STATUS_OK, call(uk_pack, calls.pack_params(matrix, tiles), {&matrix, &tiles}));
+    ASSERT_EQ(UK_STATUS_OK, call(uk_unpack, calls.unpack_params(tiles, back), {&tiles, &back}));
+    EXPECT_TRUE(same_bytes(calls.matrix(), back.data()));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, PackAnyShape, ::testing::ValuesIn(pack_types()),
+                         [](const auto& tested) { return tested.param.name; });
+
+// ---------------------------------------------------------------- shapes that have tile functions
+
+struct TypeAtLevel {
+  PackType type;
+  std::string isa;
+};
+
+std::ostream& operator<<(std::ostream& out, const TypeAtLevel& t) {
+  return out << t.type << " at " << t.isa;
+}
+
+int width_of_row(const uk_tile_row_t& row) {
+  for (const PackType& type : pack_types()) {
+    if (type.flag == (row.flags & UK_PACK_TYPE_MASK)) return type.bits;
+  }
+  return 0;
+}
+
+bool is_copy_row(const uk_tile_row_t& row, int bits) {
+  return row.op != UK_OP_MMT4D && row.origin != UK_ORIGIN_GENERIC && width_of_row(row) == bits;
+}
+
+std::vector<TypeAtLevel> types_at_levels() {
+  std::vector<TypeAtLevel> all;
+  for (const PackType& type : pack_types()) {
+    std::set<std::string> levels;
+    for (const uk_tile_row_t* row : table_rows()) {
+      if (is_copy_row(*row, type.bits)) levels.insert(row->isa);
+    }
+    for (const std::string& isa : levels) all.push_back({type, isa});
+  }
+  return all;
+}
+
+class PackAtLevel : public ::testing::TestWithParam<TypeAtLevel> {};
+
+TEST_P(PackAtLevel, EveryShapeOfTheTable) {
+  UK_SKIP_WITHOUT_LEVEL(GetParam().isa);
+  const CpuData cpu = level_cpu_data(GetParam().isa);
+  std::set<std::array<int32_t, 2>> shapes;
+  for (const uk_tile_row_t* row : table_rows()) {
+    if (is_copy_row(*row, GetParam().type.bits) && row->isa == GetParam().isa) {
+      shapes.insert({row->m0, row->n0});
+    }
+  }
+  for (const auto& shape : shapes) {
+    check_shape(GetParam().type, {shape[0], shape[1]}, false, cpu.data());
+    if (HasFatalFailure()) return;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, PackAtLevel, ::testing::ValuesIn(types_at_levels()),
+                         [](const auto& tested) {
+                           return std::string(tested.param.type.name) + "_" + tested.param.isa;
+                         });
+
+}  // namespace
+}  // namespace uk_test
