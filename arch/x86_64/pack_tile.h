@@ -253,14 +253,17 @@ UK_INLINE void transpose_tall(const Columns& out, const char* in, uk_index_t in_
 // Stores to one cache line are twice as fast next to each other, and compilers do not know it.
 UK_INLINE void keep_store_order() { __asm__ volatile("" ::: "memory"); }
 
-// Rows -> columns for fewer rows. The lanes of a vector come from one row. With kRows < kSide the
-// columns of a lane must be contiguous; a lane of the result then holds several of them.
+constexpr int power_of_two_in(int n) { return n < 2 ? 1 : 2 * power_of_two_in(n / 2); }
+
+// Rows -> columns for fewer rows. The lanes of a vector come from one row. With fewer than kSide
+// rows a lane of the result holds several columns; it goes out whole if no row is left over (the
+// columns of a lane must be contiguous then), column by column otherwise.
 template <class V, int kLanes, int kUnit, int kRows, class Columns>
 UK_INLINE void transpose_flat(const Columns& out, const char* in, uk_index_t in_stride,
                               uk_index_t columns) {
   constexpr int kSide = kLaneBytes / kUnit, kBlockColumns = kLanes * kSide;
-  constexpr int kBlockRows = kRows < kSide ? kRows : kSide;
-  const uk_index_t piece_step = kRows < kSide ? kLaneBytes : out.step();
+  constexpr int kBlockRows = kRows < kSide ? power_of_two_in(kRows) : kSide;
+  constexpr int kLaneColumns = kSide / kBlockRows, kPieceBytes = kBlockRows * kUnit;
   for (uk_index_t c = 0; c < columns; c += kBlockColumns) {
     const uk_index_t column = min(c, columns - kBlockColumns);
     UK_UNROLL for (int block = 0; block < kRows; block += kBlockRows) {
@@ -272,7 +275,17 @@ UK_INLINE void transpose_flat(const Columns& out, const char* in, uk_index_t in_
       UK_UNROLL for (int lane = 0; lane < kLanes; ++lane) {
         char* to = out.at(column + lane * kSide) + row * kUnit;
         UK_UNROLL for (int k = 0; k < kBlockRows; ++k) {
-          store_lane(to + k * piece_step, V::lane(v[k], lane));
+          const __m128i piece = V::lane(v[k], lane);
+          char* first = to + k * kLaneColumns * out.step();
+          if constexpr (kLaneColumns == 1 || kBlockRows == kRows) {
+            store_lane(first, piece);
+          } else {
+            char pieces[kLaneBytes];
+            store_lane(pieces, piece);
+            UK_UNROLL for (int i = 0; i < kLaneColumns; ++i) {
+              copy<kPieceBytes>(first + i * out.step(), pieces + i * kPieceBytes);
+            }
+          }
           keep_store_order();
         }
       }
@@ -320,7 +333,6 @@ template <int kUnit, int kRows, class Columns>
 __attribute__((noinline)) void rows_to_columns(Columns out, const char* in, uk_index_t in_stride,
                                                uk_index_t columns) {
   constexpr int kSide = kLaneBytes / kUnit, kTallLanes = tall_lanes(kRows * kUnit);
-  static_assert(kRows >= kSide || (kRows & (kRows - 1)) == 0, "few rows are a power of two");
   if (columns < kSide) {
     for (uk_index_t column = 0; column < columns; ++column) {
       for (int row = 0; row < kRows; ++row) {
