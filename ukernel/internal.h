@@ -45,6 +45,13 @@ VectorRegisters registers_of_row(size_t row_index);
 void generic_mmt4d_tile(uint32_t type, void* out_tile, const void* lhs_panel, const void* rhs_panel,
                         uk_index_t k1, uint32_t flags, int32_t m0, int32_t n0, int32_t k0);
 
+// ---------------------------------------------------------------- the walk of mmt4d
+
+// It is blocked for caches of these sizes, in bytes. Measured on cores with 1 and 2 MiB of L2.
+constexpr uk_index_t kPanelBytes = 128 << 10;     // an LHS and an RHS panel: they stream from L2
+constexpr uk_index_t kLhsBlockBytes = 512 << 10;  // the LHS panels that an RHS panel meets in L2
+constexpr uk_index_t kStreamBytes = 4 << 20;      // an RHS this large comes from memory
+
 // ---------------------------------------------------------------- params
 
 // Copies what the caller knows of a params struct, zero for the rest. The smallest size accepted is

@@ -56,12 +56,6 @@ uk_status_t check_buffers(const uk_mmt4d_params_t& p, const Mmt4dType& type) {
 uk_index_t min(uk_index_t a, uk_index_t b) { return a < b ? a : b; }
 uk_index_t max(uk_index_t a, uk_index_t b) { return a > b ? a : b; }
 
-// The walk is blocked for caches of these sizes, in bytes. Measured on cores with 1 and 2 MiB of
-// L2.
-constexpr uk_index_t kPanelBytes = 128 << 10;     // an LHS and an RHS panel: they stream from L2
-constexpr uk_index_t kLhsBlockBytes = 512 << 10;  // the LHS panels that an RHS panel meets in L2
-constexpr uk_index_t kStreamBytes = 4 << 20;      // an RHS this large comes from memory
-
 // K is split only where the accumulator holds the exact intermediate result.
 bool can_split_k(const uk_tile_row_t& row) {
   return row.numerics == UK_NUMERICS_EXACT || row.numerics == UK_NUMERICS_FMA_CHAIN ||

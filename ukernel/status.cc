@@ -28,7 +28,7 @@ const char* uk_status_string(uk_status_t status) {
     case UK_STATUS_SPLIT_BYTE:
       return "four-bit elements that do not start or end on a byte";
     case UK_STATUS_BAD_STRIDE:
-      return "output stride that makes elements overlap";
+      return "output strides that do not nest, so that elements could overlap";
     case UK_STATUS_OVERLAP:
       return "output overlaps an input";
     case UK_STATUS_NO_TILE:

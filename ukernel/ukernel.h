@@ -44,7 +44,7 @@ typedef enum uk_status_t {
   UK_STATUS_BAD_TILE_SHAPE = 6, /* a tile dimension that is zero or negative */
   UK_STATUS_OVERFLOW = 7,       /* extents, strides or offsets exceed the address space */
   UK_STATUS_SPLIT_BYTE = 8,     /* four-bit elements that do not start or end on a byte */
-  UK_STATUS_BAD_STRIDE = 9,     /* output elements would be written more than once */
+  UK_STATUS_BAD_STRIDE = 9,     /* output strides that do not nest: elements could overlap */
   UK_STATUS_OVERLAP = 10,       /* the output overlaps an input */
   UK_STATUS_NO_TILE = 11,       /* no tile function for this type, shape and CPU */
   UK_STATUS_BAD_ARGUMENT = 12,  /* any other argument out of range */

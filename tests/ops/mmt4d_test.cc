@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "tests/ops/harness.h"
+#include "ukernel/internal.h"
 
 namespace uk_test {
 namespace {
@@ -297,9 +298,10 @@ std::vector<Mmt4dTypeAtLevel> types_at_levels(bool with_baseline) {
   return all;
 }
 
-// Sizes beyond the blocks that the op walks in: see the constants in ukernel/mmt4d.cc.
-constexpr uk_index_t kBeyondPanels = 130 << 10, kBeyondLhsBlock = 520 << 10,
-                     kBeyondCaches = (4 << 20) + 4096;
+// Sizes beyond the blocks that the op walks in.
+constexpr uk_index_t kBeyondPanels = uk::kPanelBytes + 1024,
+                     kBeyondLhsBlock = uk::kLhsBlockBytes + 4096,
+                     kBeyondCaches = uk::kStreamBytes + 4096;
 
 struct Request {
   uint32_t flags;

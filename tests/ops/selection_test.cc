@@ -24,24 +24,6 @@ std::string mmt4d_type_name(uint32_t flags) {
   return type ? type->name : "no type";
 }
 
-// The grammar of the public symbols, from the row's columns.
-std::string expected_symbol(const uk_tile_row_t& row) {
-  const bool generic = row.origin == UK_ORIGIN_GENERIC;
-  const std::string place = std::string("_") + row.arch + "_" + row.isa;
-  if (row.op == UK_OP_MMT4D) {
-    const std::string types = mmt4d_type_name(row.flags);
-    if (generic) return "generic_mmt4d_" + types;
-    return "uk_mmt4d_tile_" + types + "_" + shape_name(row.m0, row.n0) + "x" +
-           std::to_string(row.k0) + place + (rounds_once(row) ? "_f32acc" : "");
-  }
-  const std::string op = row.op == UK_OP_PACK ? "pack" : "unpack";
-  const std::string width = "x" + std::to_string(pack_bits(row.flags));
-  if (generic) return "generic_" + op + "_" + width;
-  const bool transposed = (row.flags & UK_PACK_TRANSPOSE_INNER) != 0;
-  return "uk_" + op + "_tile_" + width + "_" + shape_name(row.m0, row.n0) +
-         (transposed ? "_t" : "") + place;
-}
-
 bool is_subset(const uint64_t* features, const CpuData& cpu) {
   for (size_t i = 0; i < cpu.size(); ++i) {
     if ((features[i] & ~cpu[i]) != 0) return false;
@@ -104,12 +86,6 @@ TEST(Table, EnumerationEnds) {
   EXPECT_EQ(nullptr, uk_tile_at(uk_tile_count()));
   EXPECT_EQ(nullptr, uk_tile_at(SIZE_MAX));
   for (const uk_tile_row_t* row : table_rows()) ASSERT_NE(nullptr, row);
-}
-
-TEST(Table, SymbolsSayWhatTheColumnsSay) {
-  for (const uk_tile_row_t* row : table_rows()) {
-    EXPECT_EQ(expected_symbol(*row), row->symbol);
-  }
 }
 
 TEST(Table, ColumnsAreConsistent) {
