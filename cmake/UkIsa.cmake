@@ -1,7 +1,9 @@
 # The compiler flags of each ISA level: the only place that knows them. What a level needs of the CPU
 # is in ukernel/isa.inc.
 
+set(UK_FLAGS_x86_64_sse2)  # the baseline
 set(UK_FLAGS_x86_64_avx2_fma -mavx2 -mfma -mf16c)
+set(UK_FLAGS_x86_64_avx_vnni ${UK_FLAGS_x86_64_avx2_fma} -mavxvnni)
 set(UK_FLAGS_x86_64_avx512_base
     ${UK_FLAGS_x86_64_avx2_fma} -mavx512f -mavx512cd -mavx512vl -mavx512dq -mavx512bw)
 set(UK_FLAGS_x86_64_avx512_vnni ${UK_FLAGS_x86_64_avx512_base} -mavx512vnni)

@@ -50,6 +50,7 @@ void generic_mmt4d_tile(uint32_t type, void* out_tile, const void* lhs_panel, co
 // It is blocked for caches of these sizes, in bytes. Measured on cores with 1 and 2 MiB of L2.
 constexpr uk_index_t kPanelBytes = 128 << 10;     // an LHS and an RHS panel: they stream from L2
 constexpr uk_index_t kLhsBlockBytes = 512 << 10;  // the LHS panels that an RHS panel meets in L2
+constexpr uk_index_t kOutBlockBytes = 512 << 10;  // OUT stays in L2 between two blocks of K
 constexpr uk_index_t kStreamBytes = 4 << 20;      // an RHS this large comes from memory
 
 // ---------------------------------------------------------------- params

@@ -80,27 +80,30 @@ void walk_tiles(const uk_mmt4d_params_t& p, const Mmt4dType& type, const uk_tile
   }
   k_block = max(k_block, 1);
   const uk_index_t m_block = max(kLhsBlockBytes / (lhs_step_bytes * k_block), 1);
+  const uk_index_t out_column_bytes = min(m_block, p.m) * out_tile * type.out_bits / 8;
+  const uk_index_t n_block = max(kOutBlockBytes / max(out_column_bytes, 1), 1);
   const bool rhs_streams = p.n * p.k * rhs_step_bytes >= kStreamBytes;
 
+  const auto one_tile = [&](uk_index_t i, uk_index_t j, uk_index_t k, bool first_row) {
+    const uk_index_t k1 = min(k_block, p.k - k);
+    const uint32_t accumulate = k > 0 ? UK_MMT4D_ACCUMULATE : p.flags & UK_MMT4D_ACCUMULATE;
+    const char* lhs = at(p.lhs, p.lhs_offset + i * p.lhs_stride0 + k * lhs_step, type.lhs_bits);
+    const char* rhs = at(p.rhs, p.rhs_offset + j * p.rhs_stride0 + k * rhs_step, type.rhs_bits);
+    char* out = at(p.out, p.out_offset + i * p.out_stride0 + j * out_tile, type.out_bits);
+    if (tile) {
+      // Only the first LHS panel finds the RHS panel in memory.
+      const bool prefetch = rhs_streams && first_row;
+      tile(out, lhs, rhs, k1, accumulate | (prefetch ? UK_MMT4D_PREFETCH_RHS : 0));
+    } else {
+      generic_mmt4d_tile(type_flag, out, lhs, rhs, k1, accumulate, p.m0, p.n0, p.k0);
+    }
+  };
   for (uk_index_t i0 = 0; i0 < p.m; i0 += m_block) {
-    const uk_index_t i_end = min(i0 + m_block, p.m);
-    // K = 0 still makes one round, which clears OUT or leaves it.
-    for (uk_index_t k = 0; k == 0 || k < p.k; k += k_block) {
-      const uk_index_t k1 = min(k_block, p.k - k);
-      const uint32_t accumulate = (k > 0) ? UK_MMT4D_ACCUMULATE : p.flags & UK_MMT4D_ACCUMULATE;
-      for (uk_index_t j = 0; j < p.n; ++j) {
-        const char* rhs = at(p.rhs, p.rhs_offset + j * p.rhs_stride0 + k * rhs_step, type.rhs_bits);
-        for (uk_index_t i = i0; i < i_end; ++i) {
-          const char* lhs =
-              at(p.lhs, p.lhs_offset + i * p.lhs_stride0 + k * lhs_step, type.lhs_bits);
-          char* out = at(p.out, p.out_offset + i * p.out_stride0 + j * out_tile, type.out_bits);
-          if (tile) {
-            // Only the first LHS panel finds the RHS panel in memory.
-            const bool prefetch = rhs_streams && i == i0;
-            tile(out, lhs, rhs, k1, accumulate | (prefetch ? UK_MMT4D_PREFETCH_RHS : 0));
-          } else {
-            generic_mmt4d_tile(type_flag, out, lhs, rhs, k1, accumulate, p.m0, p.n0, p.k0);
-          }
+    for (uk_index_t j0 = 0; j0 < p.n; j0 += n_block) {
+      // K = 0 still makes one round, which clears OUT or leaves it.
+      for (uk_index_t k = 0; k == 0 || k < p.k; k += k_block) {
+        for (uk_index_t j = j0; j < min(j0 + n_block, p.n); ++j) {
+          for (uk_index_t i = i0; i < min(i0 + m_block, p.m); ++i) one_tile(i, j, k, i == i0);
         }
       }
     }

@@ -417,6 +417,25 @@ TEST_P(Mmt4dAtLevel, BitsDoNotDependOnTheSplitOfK) {
   }
 }
 
+// Every tile of OUT has the same operands, on both sides of a block of N, and K is split.
+TEST_P(Mmt4dTilesAtLevel, DoNotDependOnTheBlocksOfN) {
+  UK_SKIP_WITHOUT_LEVEL(GetParam().isa);
+  for (const Request& r : requests()) {
+    const uk_index_t column_bytes =
+        uk_index_t{2} * r.tile.m0 * r.tile.n0 * bits_of(GetParam().type.out) / 8;
+    const uk_index_t n = uk::kOutBlockBytes / column_bytes + 1;
+    Call call({r.flags, 2, n, beyond_panels(r.tile) + 1, r.tile, Strides::kZeroForInputs, Edge::end,
+               "random"},
+              cpu.data());
+    call.run();
+    if (HasFatalFailure()) return;
+    for (uk_index_t j = 0; j < n; ++j) {
+      ASSERT_EQ(call.tile(0, 0), call.tile(0, j)) << call.row()->symbol << ", column " << j;
+      ASSERT_EQ(call.tile(0, 0), call.tile(1, j)) << call.row()->symbol << ", column " << j;
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(All, Mmt4dAtLevel, ::testing::ValuesIn(types_at_levels(true)), test_name);
 INSTANTIATE_TEST_SUITE_P(All, Mmt4dTilesAtLevel, ::testing::ValuesIn(types_at_levels(false)),
                          test_name);

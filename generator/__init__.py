@@ -1,0 +1,1 @@
+"""Emits mmt4d tile functions as C++ intrinsics, at build time."""

@@ -1,0 +1,330 @@
+"""Generates, compiles, caches and archives tiles."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Callable, Iterator
+
+from generator import library
+from generator.library import HandRow
+from generator.model import RequestError, Tile
+from generator.requests import Answer, Asked, Request
+
+ARCHIVE = "libuk_tiles.a"
+INDEX = "index.json"
+SUFFIX = {"cpp": ".cc", "obj": ".o", "archive": ".o", "bitcode": ".bc"}
+
+
+# ---------------------------------------------------------------- source
+
+# The hand-written file with its rows left out, and then the one row.
+_HAND_SOURCE = """\
+// {symbol}, hand-written.
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions; see LICENSE.
+#include "ukernel/tile.h"
+#pragma push_macro("{define}")
+#undef {define}
+#define {define} UK_IGNORE_ROW
+#include "arch/{tile.arch}/{tile.isa}/{op}.cc"
+#pragma pop_macro("{define}")
+{define}({columns})
+"""
+
+
+def source(answer: Answer) -> str:
+    how = answer.how
+    if isinstance(how, HandRow):
+        return _HAND_SOURCE.format(
+            symbol=how.tile.symbol, tile=how.tile, columns=", ".join(how.columns),
+            op="mmt4d" if isinstance(how.tile, Tile) else how.tile.op,
+            define=how.macro.replace("UK_", "UK_DEFINE_"))
+    try:
+        from generator.emit import emit  # takes longer than all else where everything is cached
+    except ImportError as error:
+        raise RequestError(f"the generator needs Jinja2 (Debian: python3-jinja2): {error}") from None
+    from generator.plan import make_plan
+    assert isinstance(answer.tile, Tile)
+    return emit([make_plan(answer.tile, how)])
+
+
+@cache
+def sources_hash(arch: str) -> bytes:
+    """Of everything that decides what a tile's source is and means."""
+    root = library.ROOT
+    files = [*(root / "generator").rglob("*.py"), *(root / "generator").rglob("*.j2"),
+             *(p for p in (root / "arch" / arch).rglob("*") if p.suffix in (".h", ".cc", ".inc")),
+             *(root / "ukernel").glob("*.h")]
+    digest = hashlib.sha256()
+    for path in sorted(files):
+        digest.update(f"{path.relative_to(root)}\n".encode())
+        digest.update(hashlib.sha256(path.read_bytes()).digest())
+    return digest.digest()
+
+
+# ---------------------------------------------------------------- compiler
+
+@dataclass(frozen=True)
+class Compiler:
+    path: str
+    version: str  # all that --version prints
+
+    @staticmethod
+    def find(name: str) -> Compiler:
+        path = shutil.which(name)
+        if not path:
+            raise RequestError(f"compiler '{name}' not found; --cc names another")
+        asked = subprocess.run([path, "--version"], capture_output=True, text=True, errors="replace")
+        if asked.returncode:
+            raise RequestError(f"'{name} --version' failed: it is no compiler")
+        return Compiler(os.path.abspath(path), asked.stdout)
+
+    @cached_property
+    def id(self) -> str:
+        return "Clang" if "clang" in self.version else "GNU"
+
+    def flags(self, arch: str, level: str, kind: str) -> list[str]:
+        return ["-std=c++17", "-O3", *library.compiler_flags(arch, level, self.id),
+                *(["-emit-llvm"] if kind == "bitcode" else [])]
+
+    def run(self, what: str, directory: Path, arguments: list[str]) -> None:
+        ran = subprocess.run([self.path, *arguments], cwd=directory, stdin=subprocess.DEVNULL,
+                             capture_output=True, text=True, errors="replace")
+        if ran.returncode:
+            lines = ran.stderr.splitlines()
+            first = next((line for line in lines if "error" in line), "".join(lines[:1]))
+            raise RequestError(f"{self.path} failed on {what}: {first or f'exit {ran.returncode}'}")
+
+
+# ---------------------------------------------------------------- progress
+
+class Progress:
+    """A line on the terminal, once the work has taken a second."""
+
+    def __init__(self, total: int) -> None:
+        self.total, self.done, self.start = total, 0, time.monotonic()
+        self.shown = False
+
+    def step(self) -> None:
+        self.done += 1
+        if sys.stderr.isatty() and time.monotonic() - self.start > 1:
+            self.shown = True
+            print(f"\r{self.done} of {self.total} tiles", end="", file=sys.stderr, flush=True)
+
+    def close(self) -> None:
+        if self.shown:
+            print("\r\033[K", end="", file=sys.stderr, flush=True)
+
+
+# ---------------------------------------------------------------- build
+
+@dataclass(frozen=True)
+class Options:
+    arch: str
+    out: Path
+    cache: Path
+    jobs: int
+    cc: str
+    kind: str  # a key of SUFFIX
+    self_contained: bool
+
+
+# A precompiled header takes as long as two or three tiles save with it.
+_PRECOMPILE_FROM = 4
+
+
+class Build:
+    """Puts what is missing into the cache. An entry is <cache>/<key>/<symbol>.o, where the key stands
+    for all that the tiles of a level have in common."""
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+        self.compiler = None if options.kind == "cpp" else Compiler.find(options.cc)
+        if options.kind == "bitcode" and self.compiler.id != "Clang":
+            raise RequestError(f"bitcode needs clang, and '{options.cc}' is not; --cc names another")
+
+    @cache
+    def _key(self, level: str) -> str:
+        digest = hashlib.sha256(sources_hash(self.options.arch))
+        digest.update(self.options.kind.encode() if self.options.kind in ("cpp", "bitcode") else b"obj")
+        if self.compiler:
+            flags = self.compiler.flags(self.options.arch, level, self.options.kind)
+            digest.update(repr((self.compiler.path, self.compiler.version, flags)).encode())
+        return digest.hexdigest()[:32]
+
+    def cached(self, answer: Answer) -> Path:
+        name = answer.tile.symbol + SUFFIX[self.options.kind]
+        return self.options.cache / self._key(answer.tile.isa) / name
+
+    def make(self, answers: list[Answer]) -> None:
+        missing = [a for a in answers if not self.cached(a).exists()]
+        if not missing:
+            return
+        from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+        self.options.cache.mkdir(parents=True, exist_ok=True)
+        progress = Progress(len(missing))
+        with tempfile.TemporaryDirectory(dir=self.options.cache, prefix=".partial-") as scratch:
+            pool = ThreadPoolExecutor(self.options.jobs)
+
+            def each(work: Callable[..., None], arguments: list[tuple]) -> Iterator[Future]:
+                for future in as_completed([pool.submit(work, Path(scratch), *a) for a in arguments]):
+                    future.result()
+                    yield future
+
+            try:
+                if self.compiler:
+                    of_level = [a.tile.isa for a in missing]
+                    levels = sorted({x for x in of_level if of_level.count(x) >= _PRECOMPILE_FROM})
+                    for _ in each(self._precompile, [(level,) for level in levels]):
+                        pass
+                for _ in each(self._make_one, [(a,) for a in missing]):
+                    progress.step()
+            finally:
+                pool.shutdown(cancel_futures=True)
+                progress.close()
+
+    def _precompile(self, scratch: Path, level: str) -> None:
+        """Most of a tile's compile time is <immintrin.h>. GCC and Clang both look for <header>.gch
+        where -include names <header>."""
+        header = scratch / f"{level}.h"
+        header.write_text(f'#include "arch/{self.options.arch}/mmt4d_tile.h"\n')
+        self._compile(scratch, level, header.name, f"{header.name}.gch", ["-x", "c++-header"])
+
+    def _make_one(self, scratch: Path, answer: Answer) -> None:
+        cached = self.cached(answer)
+        text = scratch / f"{answer.tile.symbol}.cc"
+        text.write_text(source(answer), encoding="utf-8")
+        made = text
+        if self.compiler:
+            made = scratch / cached.name
+            header = f"{answer.tile.isa}.h"
+            extra = ["-include", header] if (scratch / f"{header}.gch").exists() else []
+            self._compile(scratch, answer.tile.isa, text.name, made.name, ["-c", *extra])
+        cached.parent.mkdir(exist_ok=True)
+        os.replace(made, cached)
+
+    def _compile(self, scratch: Path, level: str, text: str, made: str, extra: list[str]) -> None:
+        # Bare names, so that no path of this machine gets into the object.
+        flags = self.compiler.flags(self.options.arch, level, self.options.kind)
+        self.compiler.run(text, scratch, [*flags, f"-I{library.ROOT}", *extra, text, "-o", made])
+
+
+# ---------------------------------------------------------------- what is written
+
+def _code_bytes(object_file: Path) -> int:
+    """The executable sections of a 64-bit ELF file."""
+    data = object_file.read_bytes()
+    if data[:5] != b"\x7fELF\x02":
+        raise RequestError(f"{object_file.name}: the compiler wrote something else than 64-bit ELF")
+    order = "<" if data[5] == 1 else ">"
+    table, = struct.unpack_from(order + "Q", data, 0x28)
+    entry_size, count = struct.unpack_from(order + "HH", data, 0x3A)
+    total = 0
+    for at in range(table, table + count * entry_size, entry_size):
+        flags, = struct.unpack_from(order + "Q", data, at + 8)
+        size, = struct.unpack_from(order + "Q", data, at + 32)
+        if flags & 4:  # SHF_EXECINSTR
+            total += size
+    return total
+
+
+def layout(answer: Answer) -> dict:
+    """The operands as they lie in memory, innermost dimension last."""
+    t = answer.tile
+    if isinstance(t, Tile):
+        return {"lhs": {"type": t.type.lhs, "shape": ["k1", t.m0, t.k0]},
+                "rhs": {"type": t.type.rhs, "shape": ["k1", t.n0, t.k0]},
+                "out": {"type": t.type.out, "shape": [t.m0, t.n0]}}
+    matrix = [t.tile1, t.tile0] if t.transposed else [t.tile0, t.tile1]
+    return {"tile": {"type": t.width, "shape": [t.tile0, t.tile1]},
+            "matrix": {"type": t.width, "shape": matrix}}
+
+
+def _index(options: Options, compiler: Compiler | None, asked: dict[Request, Asked],
+           answers: dict[Request, Answer], files: dict[str, Path]) -> dict:
+    code_bytes = {symbol: _code_bytes(path) if path.suffix == ".o" else None
+                  for symbol, path in files.items()}
+    rows = []
+    for request, answer in answers.items():
+        symbol = answer.tile.symbol
+        file = None  # it is in the library
+        if symbol in files:
+            file = ARCHIVE if options.kind == "archive" else files[symbol].name
+        features = library.levels(options.arch)[answer.tile.isa].features
+        rows.append({
+            "request": request.text, "count": asked[request].count,
+            "requested_symbol": answer.asked.symbol, "symbol": symbol, "note": answer.note,
+            "origin": answer.origin, "file": file, "features": sorted(features),
+            "numerics": answer.how.numerics, "layout": layout(answer),
+            "code_bytes": code_bytes.get(symbol)})
+    return {"arch": options.arch, "emit": options.kind,
+            "compiler": compiler and compiler.version.partition("\n")[0], "requests": rows}
+
+
+def _index_text(index: dict) -> str:
+    """JSON with a line per request."""
+    head = {name: value for name, value in index.items() if name != "requests"}
+    rows = ",\n".join(map(json.dumps, index["requests"]))
+    return f'{json.dumps(head)[:-1]}, "requests": [\n{rows}\n]}}\n'
+
+
+def _archive(path: Path, members: list[Path]) -> None:
+    ar = shutil.which("ar")
+    if not ar:
+        raise RequestError("'ar' not found (Debian: binutils)")
+    names = path.with_suffix(".members")  # there may be more than fit a command line
+    names.write_text("".join('"{}"\n'.format(str(m).replace("\\", "\\\\").replace('"', '\\"'))
+                             for m in members))
+    ran = subprocess.run([ar, "rcsD", str(path), f"@{names}"], capture_output=True, text=True)
+    names.unlink()
+    if ran.returncode:
+        raise RequestError(f"ar failed: {ran.stderr.partition(chr(10))[0]}")
+
+
+def _old_files(out: Path) -> set[str]:
+    """What an earlier build left in `out`, by its index."""
+    try:
+        rows = json.loads((out / INDEX).read_text())["requests"]
+        return {row["file"] for row in rows if row["file"]}
+    except (OSError, ValueError, KeyError, TypeError):
+        return set()
+
+
+def build(options: Options, asked: dict[Request, Asked], answers: dict[Request, Answer]) -> dict:
+    """Writes the output directory and returns the index."""
+    wanted = {a.tile.symbol: a for a in answers.values()
+              if options.self_contained or a.origin == "generated"}
+    work = Build(options)
+    work.make(list(wanted.values()))
+    files = {symbol: work.cached(answer) for symbol, answer in sorted(wanted.items())}
+    index = _index(options, work.compiler, asked, answers, files)
+
+    out = options.out
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}.partial-") as scratch:
+        ready = Path(scratch)
+        if options.kind == "archive":
+            _archive(ready / ARCHIVE, list(files.values()))
+        else:
+            for path in files.values():
+                shutil.copyfile(path, ready / path.name)
+        names = [path.name for path in ready.iterdir()]
+        (ready / INDEX).write_text(_index_text(index))
+        stale = _old_files(out) - set(names)
+        out.mkdir(exist_ok=True)
+        for name in [*names, INDEX]:  # the index last: what it names is there
+            os.replace(ready / name, out / name)
+        for name in stale:
+            (out / name).unlink(missing_ok=True)
+    return index

@@ -1,0 +1,151 @@
+"""The command line: python3 -m generator."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import NoReturn
+
+from generator import library
+from generator.build import INDEX, SUFFIX, Options, build, source
+from generator.library import HandRow
+from generator.model import RequestError, Tile
+from generator.requests import Answer, Request, find_answer, make_request, read_manifests
+from generator.select import choose_primitive
+
+EXIT_ERROR = 2
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        """One line, without the usage."""
+        self.exit(EXIT_ERROR, f"{self.prog}: {message}; --help lists the options\n")
+
+
+def _jobs(text: str) -> int:
+    if not text.isdecimal() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a number of jobs")
+    return int(text)
+
+
+def _default_cache() -> Path:
+    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(home) / "ukernel-tiles"
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(prog="generator", description="Tile functions on request.")
+    commands = parser.add_subparsers(dest="command", required=True, parser_class=_Parser)
+    arch = {"default": "x86_64", "choices": ["x86_64", "arm_64"]}
+    manifest = {"nargs": "+", "required": True, "metavar": "FILE",
+                "help": "requests, one a line: 'mmt4d s8s8s32 12x32x4 avx512_vnni [f32acc]', "
+                        "'pack x32 8x1 [t] avx2_fma', '# comment', or JSON objects with the members "
+                        "op, type, shape, level, f32acc, t"}
+
+    tile = commands.add_parser("tile", help="print the C++ source of an mmt4d tile")
+    tile.add_argument("type", help="s8s4s32")
+    tile.add_argument("shape", help="M0xN0xK0")
+    tile.add_argument("level", help="avx512_vnni")
+    tile.add_argument("--f32acc", action="store_true",
+                      help="accumulate a 16-bit output in f32 and round once")
+    tile.add_argument("--arch", **arch)
+    tile.set_defaults(run=_tile)
+
+    make = commands.add_parser("build", help="build the tiles that manifests ask for")
+    make.add_argument("--manifest", **manifest)
+    make.add_argument("--arch", **arch)
+    make.add_argument("--out", required=True, type=Path, metavar="DIR",
+                      help=f"gets the tiles and {INDEX}")
+    make.add_argument("--jobs", type=_jobs, default=len(os.sched_getaffinity(0)), metavar="N",
+                      help="compilers at a time; as many as CPUs by default")
+    make.add_argument("--cc", metavar="CC",
+                      help="compiler; by default $CXX or c++, and for bitcode clang++")
+    make.add_argument("--cache", type=Path, metavar="DIR",
+                      help="what was built is kept here; by default ~/.cache/ukernel-tiles")
+    make.add_argument("--emit", choices=list(SUFFIX), default="archive", dest="kind",
+                      help="what to write for the tiles; archive by default")
+    make.add_argument("--self-contained", action="store_true",
+                      help="build also what the library has by hand")
+    make.set_defaults(run=_build)
+
+    explain = commands.add_parser("explain", help="say what each request gets, and why")
+    explain.add_argument("--manifest", **manifest)
+    explain.add_argument("--arch", **arch)
+    explain.set_defaults(run=_explain)
+    return parser
+
+
+def _answer(request: Request, arch: str) -> Answer:
+    if not library.levels(arch):
+        raise RequestError(f"the generator makes no tiles for {arch}")
+    return find_answer(request.tile(arch))
+
+
+def _tile(arguments: argparse.Namespace) -> None:
+    request = make_request("mmt4d", arguments.type, arguments.shape, arguments.level,
+                           ["f32acc"] * arguments.f32acc)
+    answer = _answer(request, arguments.arch)
+    if answer.note:
+        print(answer.note, file=sys.stderr)
+    if isinstance(answer.how, HandRow):
+        print(f"{answer.tile.symbol} is in the library, hand-written; this is the generated one",
+              file=sys.stderr)
+        assert isinstance(answer.tile, Tile)
+        answer = Answer(answer.asked, answer.tile, choose_primitive(answer.tile))
+    print(source(answer), end="")
+
+
+def _build(arguments: argparse.Namespace) -> None:
+    cc = arguments.cc or os.environ.get("CXX") or (
+        "clang++" if arguments.kind == "bitcode" else "c++")
+    asked = read_manifests(arguments.manifest)
+    answers = {}
+    for request, where in asked.items():
+        try:
+            answers[request] = _answer(request, arguments.arch)
+        except RequestError as error:
+            raise RequestError(f"{where.place}: {error}") from None
+    options = Options(arguments.arch, arguments.out.absolute(),
+                      (arguments.cache or _default_cache()).absolute(), arguments.jobs, cc,
+                      arguments.kind, arguments.self_contained)
+    build(options, asked, answers)
+
+
+def _explanation(request: Request, arch: str) -> str:
+    try:
+        answer = _answer(request, arch)
+    except RequestError as error:
+        return f"refused    {request.text}: {error}"
+    notes = [answer.note] if answer.note else []
+    if answer.origin == "generated":
+        from generator.plan import make_plan
+        notes.append(make_plan(answer.tile, answer.how).describe())
+    return f"{answer.origin:10} {request.text}: {'; '.join([answer.tile.symbol, *notes])}"
+
+
+def _explain(arguments: argparse.Namespace) -> None:
+    for request in read_manifests(arguments.manifest):
+        print(_explanation(request, arguments.arch))
+
+
+def _stop(*_: object) -> NoReturn:
+    sys.exit(128 + signal.SIGTERM)
+
+
+def main(argv: list[str]) -> int:
+    arguments = _parser().parse_args(argv)
+    signal.signal(signal.SIGTERM, _stop)  # as an exception, so that temporary files go
+    try:
+        arguments.run(arguments)
+    except RequestError as error:
+        print(f"generator: {error}", file=sys.stderr)
+        return EXIT_ERROR
+    except OSError as error:
+        print(f"generator: {error.filename or ''}: {error.strerror}", file=sys.stderr)
+        return EXIT_ERROR
+    except KeyboardInterrupt:
+        return 128 + signal.SIGINT
+    return 0

@@ -1,0 +1,49 @@
+"""Pack and unpack tiles: what is asked for by them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from generator.model import MAX_TILE, RequestError
+
+WIDTHS = ("x4", "x8", "x16", "x32", "x64")
+
+_SYMBOL = re.compile(
+    r"uk_(?P<op>pack|unpack)_tile_(?P<width>x\d+)_(?P<tile0>\d+)x(?P<tile1>\d+)(?P<transposed>_t)?_"
+    r"(?P<arch>x86_64|arm_64)_(?P<isa>[a-z0-9_]+)$")
+
+
+@dataclass(frozen=True)
+class CopyTile:
+    """One pack or unpack tile function, as its symbol names it."""
+
+    op: str
+    width: str
+    tile0: int
+    tile1: int
+    transposed: bool
+    arch: str
+    isa: str
+
+    def __post_init__(self) -> None:
+        if self.width not in WIDTHS:
+            raise RequestError(f"unknown element width '{self.width}'; there are {', '.join(WIDTHS)}")
+        for name, value in (("tile0", self.tile0), ("tile1", self.tile1)):
+            if not 1 <= value <= MAX_TILE:
+                raise RequestError(f"{name} = {value} is out of range, 1 to {MAX_TILE}")
+        if self.width == "x4" and self.tile1 % 2:
+            raise RequestError(f"tile1 = {self.tile1} splits a byte: x4 has four-bit elements")
+
+    @property
+    def symbol(self) -> str:
+        return (f"uk_{self.op}_tile_{self.width}_{self.tile0}x{self.tile1}"
+                f"{'_t' if self.transposed else ''}_{self.arch}_{self.isa}")
+
+    @staticmethod
+    def from_symbol(symbol: str) -> CopyTile:
+        match = _SYMBOL.match(symbol)
+        if not match:
+            raise RequestError(f"'{symbol}' is not the symbol of a pack or unpack tile")
+        return CopyTile(match["op"], match["width"], int(match["tile0"]), int(match["tile1"]),
+                        bool(match["transposed"]), match["arch"], match["isa"])

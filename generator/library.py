@@ -1,0 +1,175 @@
+"""What the library itself says: its hand-written tiles, its ISA levels, its compiler flags."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Iterator
+
+from generator.copy_tile import CopyTile
+from generator.model import TYPES, RequestError, Tile
+
+ROOT = Path(__file__).resolve().parent.parent
+
+AnyTile = Tile | CopyTile
+
+
+@dataclass(frozen=True)
+class HandRow:
+    """A row of a tiles.inc."""
+
+    macro: str  # UK_MMT4D_TILE, ...
+    columns: tuple[str, ...]
+    tile: AnyTile
+
+    @property
+    def numerics(self) -> str:
+        return self.columns[8] if self.macro == "UK_MMT4D_TILE" else "exact"
+
+
+@dataclass(frozen=True)
+class Level:
+    """A row of ukernel/isa.inc."""
+
+    name: str
+    rank: int
+    features: frozenset[str]  # the tails of UK_CPU_*
+
+
+def _read(path: str) -> str:
+    """A file of C or CMake that is part of this source tree."""
+    return (ROOT / path).read_text(encoding="utf-8")
+
+
+# ---------------------------------------------------------------- hand-written rows
+
+_DEFINE = re.compile(r"#define (\w+)\(([^)]*)\)\s*(.*)")
+_CALL = re.compile(r"(\w+)\(([^()]*)\)")
+
+_Macros = dict[str, tuple[list[str], str]]
+
+
+def _split(arguments: str) -> list[str]:
+    return [a.strip() for a in arguments.split(",")]
+
+
+def _expand(text: str, macros: _Macros) -> Iterator[tuple[str, list[str]]]:
+    if _CALL.sub("", text).strip():
+        raise RequestError(f"not a row of tiles: '{text.strip()}'")
+    for name, arguments in _CALL.findall(text):
+        values = _split(arguments)
+        if name in macros:
+            parameters, body = macros[name]
+            bound = dict(zip(parameters, values, strict=True))
+            yield from _expand(re.sub(r"\w+", lambda m: bound.get(m[0], m[0]), body), macros)
+        else:
+            yield name, values
+
+
+def expand_rows(text: str) -> Iterator[tuple[str, list[str]]]:
+    """The macro and columns of each row of a tiles.inc, its own helper macros expanded."""
+    macros: _Macros = {}
+    for line in re.sub(r"//.*", "", text).replace("\\\n", " ").splitlines():
+        if define := _DEFINE.match(line):
+            macros[define[1]] = (_split(define[2]), define[3])
+        elif line.startswith("#undef "):
+            del macros[line.split()[1]]
+        else:
+            yield from _expand(line, macros)
+
+
+def _tile_of_row(macro: str, columns: list[str]) -> AnyTile:
+    if macro == "UK_MMT4D_TILE":
+        lhs, rhs, out, m0, n0, k0, arch, isa, numerics = columns
+        return Tile(TYPES[lhs + rhs + out], int(m0), int(n0), int(k0), arch, isa,
+                    numerics.endswith("f32acc"))
+    op = {"UK_PACK_TILE": "pack", "UK_UNPACK_TILE": "unpack"}[macro]
+    width, tile0, tile1, order, arch, isa = columns
+    return CopyTile(op, width, int(tile0), int(tile1), order == "transposed", arch, isa)
+
+
+@cache
+def hand_rows(arch: str) -> dict[AnyTile, HandRow]:
+    rows = {}
+    for path in sorted((ROOT / "arch" / arch).glob("*/tiles.inc")):
+        for macro, columns in expand_rows(path.read_text(encoding="utf-8")):
+            tile = _tile_of_row(macro, columns)
+            rows[tile] = HandRow(macro, tuple(columns), tile)
+    return rows
+
+
+# ---------------------------------------------------------------- levels
+
+@cache
+def levels(arch: str) -> dict[str, Level]:
+    text = re.sub(r"//.*", "", _read("ukernel/isa.inc")).replace("\\\n", " ")
+    macros = dict(re.findall(r"#define (\w+)\s+\(([^)]*)\)", text))
+
+    def features(expression: str) -> Iterator[str]:
+        for name in re.findall(r"UK_\w+", expression):
+            if name in macros:
+                yield from features(macros[name])
+            else:
+                yield re.sub(r"UK_CPU_(FIELD7_)?[A-Z0-9]+_64_", "", name)
+
+    found = {}
+    for arguments in re.findall(r"UK_ISA_LEVEL\(([^()]*)\)", text):
+        row_arch, isa, rank, _, _, field0, field7 = _split(arguments)
+        if row_arch == arch:
+            found[isa] = Level(isa, int(rank), frozenset([*features(field0), *features(field7)]))
+    return found
+
+
+def levels_served_by(arch: str, name: str) -> list[Level]:
+    """The level and all that a CPU of this level can also run, best first."""
+    if name not in levels(arch):
+        raise RequestError(f"unknown level '{name}'; there are {', '.join(levels(arch))}")
+    features = levels(arch)[name].features
+    usable = [level for level in levels(arch).values() if level.features <= features]
+    return sorted(usable, key=lambda level: (level.name == name, level.rank), reverse=True)
+
+
+# ---------------------------------------------------------------- compiler flags
+
+def _cmake_variables(text: str, variables: dict[str, list[str]]) -> None:
+    """Runs the commands of a CMake file that set variables; it may hold function definitions, and
+    conditions on one variable, STREQUAL or MATCHES. Anything else is refused."""
+    text = re.sub(r"#.*", "", text)
+    text = re.sub(r"\bfunction\s*\(.*?\bendfunction\s*\([^)]*\)", "", text, flags=re.DOTALL)
+    conditions: list[bool] = []
+    for command, arguments in re.findall(r"(\w+)\s*\(([^()]*)\)", text):
+        words: list[str] = []
+        for word in arguments.split():
+            reference = re.fullmatch(r"\$\{(\w+)\}", word)
+            words += variables.get(reference[1], []) if reference else [word.strip('"')]
+        match command, words:
+            case "if", [variable, "STREQUAL" | "MATCHES" as relation, value]:
+                actual = ";".join(variables.get(variable, []))
+                conditions.append(actual == value if relation == "STREQUAL" else
+                                  re.search(value, actual) is not None)
+            case "else", _:
+                conditions[-1] = not conditions[-1]
+            case "endif", _:
+                conditions.pop()
+            case ("set", _) | ("list", _) if not all(conditions):
+                pass
+            case "set", [name, *values]:
+                variables[name] = values
+            case "list", ["APPEND", name, *values]:
+                variables[name] = [*variables.get(name, []), *values]
+            case _:
+                raise RequestError(f"cmake/UkIsa.cmake: cannot read '{command}({arguments})'")
+
+
+@cache
+def compiler_flags(arch: str, level: str, compiler_id: str) -> tuple[str, ...]:
+    """What the tiles of a level are compiled with. compiler_id is CMake's name for the compiler."""
+    variables = {"CMAKE_CXX_COMPILER_ID": [compiler_id]}
+    _cmake_variables(_read("cmake/UkIsa.cmake"), variables)
+    of_level = f"UK_FLAGS_{arch}_{level}"
+    for name in (of_level, "UK_OBJECT_FLAGS", "UK_TILE_FLAGS"):
+        if name not in variables:
+            raise RequestError(f"cmake/UkIsa.cmake does not set {name}")
+    return (*variables["UK_OBJECT_FLAGS"], *variables["UK_TILE_FLAGS"], *variables[of_level])

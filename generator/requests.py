@@ -1,0 +1,160 @@
+"""Requests for tiles: reading manifests, and finding what answers each request."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, replace
+from typing import Iterable
+
+from generator import library
+from generator.copy_tile import CopyTile
+from generator.library import AnyTile, HandRow
+from generator.model import TYPES, Primitive, RequestError, Tile
+from generator.select import choose_primitive
+
+OPS = ("mmt4d", "pack", "unpack")
+
+
+@dataclass(frozen=True)
+class Request:
+    """A line of a manifest."""
+
+    op: str
+    type: str  # of pack and unpack the element width, x8
+    shape: tuple[int, ...]
+    level: str
+    option: str = ""  # "f32acc" of mmt4d, "t" (inner transpose) of pack and unpack
+
+    @property
+    def text(self) -> str:
+        shape = "x".join(map(str, self.shape))
+        fields = ([self.op, self.type, shape, self.level, self.option] if self.op == "mmt4d" else
+                  [self.op, self.type, shape, self.option, self.level])
+        return " ".join(filter(None, fields))
+
+    def tile(self, arch: str) -> AnyTile:
+        if self.op == "mmt4d":
+            if self.type not in TYPES:
+                raise RequestError(f"unknown type '{self.type}'; there are {', '.join(TYPES)}")
+            return Tile(TYPES[self.type], *self.shape, arch, self.level, self.option == "f32acc")
+        return CopyTile(self.op, self.type, *self.shape, self.option == "t", arch, self.level)
+
+
+@dataclass
+class Asked:
+    """How often a request was made, and where first: file:line."""
+
+    place: str
+    count: int = 0
+
+
+# ---------------------------------------------------------------- manifests
+
+def make_request(op: str, type_name: str, shape: str, level: str, options: list[str]) -> Request:
+    if op not in OPS:
+        raise RequestError(f"unknown op '{op}'; there are {', '.join(OPS)}")
+    form, option = ("M0xN0xK0", "f32acc") if op == "mmt4d" else ("tile0xtile1", "t")
+    if not re.fullmatch("x".join([r"[0-9]{1,9}"] * (form.count("x") + 1)), shape):
+        raise RequestError(f"'{shape}' is not a shape of {op}, {form}")
+    if options not in ([], [option]):
+        raise RequestError(f"'{' '.join(options)}' is not an option of {op}, which has '{option}'")
+    return Request(op, type_name, tuple(map(int, shape.split("x"))), level, "".join(options))
+
+
+def _parse_text(line: str) -> Request:
+    words = line.split()
+    if len(words) in (4, 5):
+        op, type_name, shape, *rest = words
+        level = rest.pop(0 if op == "mmt4d" else -1)
+        return make_request(op, type_name, shape, level, rest)
+    raise RequestError(f"'{line}' is not a request: 'mmt4d s8s8s32 12x32x4 avx512_vnni [f32acc]' or "
+                       "'pack x32 8x1 [t] avx2_fma'")
+
+
+def _parse_json(line: str) -> Request:
+    try:
+        fields = json.loads(line)
+    except ValueError as error:
+        raise RequestError(f"not JSON: {error}") from None
+    texts = []
+    for name in ("op", "type", "shape", "level"):
+        value = fields.pop(name, None)
+        if not isinstance(value, str):
+            raise RequestError(f"the request has no text '{name}'")
+        texts.append(value)
+    for name, value in fields.items():
+        if not isinstance(value, bool):
+            raise RequestError(f"'{name}' is neither true nor false")
+    return make_request(*texts, [name for name, value in fields.items() if value])
+
+
+def parse_line(line: str) -> Request | None:
+    """None: a line that holds nothing but space and a comment."""
+    line = line.strip()
+    if line.startswith("{"):
+        return _parse_json(line)
+    line = line.partition("#")[0].rstrip()
+    return _parse_text(line) if line else None
+
+
+def read_manifests(paths: Iterable[str]) -> dict[Request, Asked]:
+    asked: dict[Request, Asked] = {}
+    parsed: dict[str, Request | None] = {}  # modules mostly ask for the same
+    for path in paths:
+        try:
+            with open(path, encoding="utf-8") as file:
+                lines = file.read().splitlines()
+        except UnicodeDecodeError:
+            raise RequestError(f"{path}: not a text file") from None
+        for number, line in enumerate(lines, 1):
+            if line not in parsed:
+                try:
+                    parsed[line] = parse_line(line)
+                except RequestError as error:
+                    raise RequestError(f"{path}:{number}: {error}") from None
+            if request := parsed[line]:
+                asked.setdefault(request, Asked(f"{path}:{number}")).count += 1
+    return asked
+
+
+# ---------------------------------------------------------------- answers
+
+@dataclass(frozen=True)
+class Answer:
+    """What serves a request: a hand-written tile or a primitive to generate one with."""
+
+    asked: AnyTile
+    tile: AnyTile
+    how: HandRow | Primitive
+
+    @property
+    def origin(self) -> str:
+        return "hand" if isinstance(self.how, HandRow) else "generated"
+
+    @property
+    def note(self) -> str:
+        """Why the symbol is not the one that was asked for; empty if it is."""
+        if self.tile == self.asked:
+            return ""
+        return f"{self.asked.isa} has nothing of its own for this; {self.tile.isa} serves it"
+
+
+def find_answer(asked: AnyTile) -> Answer:
+    """From the level that was asked for, or the best level below it that has an own way."""
+    hand = library.hand_rows(asked.arch)
+    reasons = []
+    for level in library.levels_served_by(asked.arch, asked.isa):
+        tile = replace(asked, isa=level.name)
+        if tile in hand:
+            return Answer(asked, tile, hand[tile])
+        if isinstance(tile, Tile):
+            try:
+                return Answer(asked, tile, choose_primitive(tile))
+            except RequestError as error:
+                reasons.append(str(error))
+    if isinstance(asked, CopyTile):
+        raise RequestError(f"the library has no {asked.op} tile {asked.width} {asked.tile0}x{asked.tile1}"
+                           f"{' t' if asked.transposed else ''} for {asked.isa}, and none is generated: "
+                           "the generator makes mmt4d tiles")
+    raise RequestError(reasons[-1])

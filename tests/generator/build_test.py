@@ -1,0 +1,283 @@
+"""python3 -m generator tile and build: outputs, cache, errors, interruption."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+from pathlib import Path
+
+from generator import library
+from tests.generator.support import ARCH, COMPILER, generator_command, run_generator
+
+# Logs what it compiles, and fails, or hangs, on the tile named in a file beside it.
+_COMPILER = """\
+#!/bin/sh
+here={here}
+case "$*" in
+  --version) ;;
+  *x++-header*|*c++-header*) ;;
+  *)
+    for word; do case "$word" in *.cc) echo "$word" >> "$here/compiled";; esac; done
+    if [ -s "$here/broken" ]; then
+      case "$*" in *"$(cat "$here/broken")"*) echo "tile.cc:1:1: error: broken" >&2; exit 1;; esac
+    fi
+    if [ -e "$here/slow" ]; then : > "$here/started"; sleep 1; fi;;
+esac
+exec {compiler} "$@"
+"""
+
+_HAND = "mmt4d f32f32f32 6x16x1 avx2_fma"
+_GENERATED = "mmt4d f32f32f32 3x5x1 avx2_fma"
+_GENERATED_SYMBOL = "uk_mmt4d_tile_f32f32f32_3x5x1_x86_64_avx2_fma"
+_THREE = [f"mmt4d f32f32f32 {m0}x5x1 avx2_fma" for m0 in (1, 2, 3)]
+
+
+def _symbols(object_file: Path) -> set[str]:
+    ran = subprocess.run(["nm", "-g", "--defined-only", object_file], capture_output=True, text=True,
+                         check=True)
+    return {line.split()[-1] for line in ran.stdout.splitlines() if len(line.split()) == 3}
+
+
+class BuildCase(unittest.TestCase):
+    def setUp(self) -> None:
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        self.directory = Path(directory.name)
+        self.out = self.directory / "out" / "tiles"
+        self.cache = self.directory / "cache"
+        self.cc = self.directory / "cc"
+        self.cc.write_text(_COMPILER.format(here=shlex.quote(str(self.directory)),
+                                            compiler=shlex.quote(COMPILER)))
+        self.cc.chmod(0o755)
+
+    def arguments(self, lines: list[str], *more: str) -> list[str]:
+        manifest = self.directory / "manifest.txt"
+        manifest.write_text("".join(f"{line}\n" for line in lines))
+        return ["build", "--manifest", str(manifest), "--arch", ARCH, "--out", str(self.out),
+                "--cache", str(self.cache), "--cc", str(self.cc), *more]
+
+    def build(self, lines: list[str], *more: str) -> list[dict]:
+        """The rows of the index."""
+        ran = run_generator(*self.arguments(lines, *more))
+        self.assertEqual((ran.returncode, ran.stderr, ran.stdout), (0, "", ""))
+        return json.loads((self.out / "index.json").read_text())["requests"]
+
+    def compiled(self) -> list[str]:
+        """The tiles compiled since the last call."""
+        log = self.directory / "compiled"
+        names = sorted(log.read_text().split()) if log.exists() else []
+        log.unlink(missing_ok=True)
+        return names
+
+    def assert_refused(self, message: str, *arguments: str) -> None:
+        """One line, exit 2, and nothing is written."""
+        before = self.outputs()
+        ran = run_generator(*arguments)
+        self.assertEqual(ran.returncode, 2, ran.stderr)
+        self.assertRegex(ran.stderr, rf"^generator[^\n]*: [^\n]*{message}[^\n]*\n$")
+        self.assertEqual(ran.stdout, "")
+        self.assertEqual(self.outputs(), before)
+        self.assert_no_temporaries()
+
+    def outputs(self) -> dict[Path, bytes]:
+        return {path: path.read_bytes() for path in self.out.parent.rglob("*") if path.is_file()}
+
+    def assert_no_temporaries(self) -> None:
+        self.assertEqual(list(self.directory.rglob(".*")), [])
+
+
+class TileTest(BuildCase):
+    def test_source_compiles_and_says_its_plan(self) -> None:
+        for words in ("s8s4s32 12x32x8 avx512_vnni", "f16f16f16 3x5x3 avx2_fma --f32acc"):
+            ran = run_generator("tile", *words.split())
+            self.assertEqual((ran.returncode, ran.stderr), (0, ""))
+            self.assertRegex(ran.stdout, r"// uk_mmt4d_tile_\w+\n// .* registers")
+            flags = library.compiler_flags(ARCH, words.split()[2], "GNU")
+            made = self.directory / "tile.o"
+            command = [COMPILER, "-std=c++17", "-O1", *[f for f in flags if f.startswith("-m")],
+                       f"-I{library.ROOT}", "-c", "-x", "c++", "-", "-o", str(made)]
+            subprocess.run(command, input=ran.stdout, text=True, check=True)
+            self.assertEqual(len(_symbols(made)), 1)
+
+    def test_a_hand_written_shape_and_a_level_that_adds_nothing_are_noted(self) -> None:
+        ran = run_generator("tile", "f32f32f32", "6x16x1", "avx_vnni")
+        self.assertEqual(ran.returncode, 0)
+        self.assertRegex(ran.stderr, "avx2_fma serves it\n.*hand-written; this is the generated one")
+        self.assertIn("// uk_mmt4d_tile_f32f32f32_6x16x1_x86_64_avx2_fma\n", ran.stdout)
+
+
+class OutputTest(BuildCase):
+    def test_archive_and_index(self) -> None:
+        rows = self.build([_HAND, _GENERATED, _GENERATED, "mmt4d s8s8s32 3x5x4 avx_vnni",
+                           "mmt4d f32f32f32 3x5x1 avx_vnni"])
+        self.assertEqual([(row["request"], row["count"], row["origin"], row["file"]) for row in rows], [
+            (_HAND, 1, "hand", None), (_GENERATED, 2, "generated", "libuk_tiles.a"),
+            ("mmt4d s8s8s32 3x5x4 avx_vnni", 1, "generated", "libuk_tiles.a"),
+            ("mmt4d f32f32f32 3x5x1 avx_vnni", 1, "generated", "libuk_tiles.a")])
+        hand, plain, vnni, moved = rows
+        self.assertIsNone(hand["code_bytes"])
+        self.assertEqual(plain["symbol"], _GENERATED_SYMBOL)
+        self.assertEqual(plain["features"], ["AVX", "AVX2", "F16C", "FMA"])
+        self.assertEqual(plain["numerics"], "fma_chain")
+        self.assertEqual(plain["note"], "")
+        self.assertEqual(plain["layout"], {"lhs": {"type": "f32", "shape": ["k1", 3, 1]},
+                                           "rhs": {"type": "f32", "shape": ["k1", 5, 1]},
+                                           "out": {"type": "f32", "shape": [3, 5]}})
+        self.assertIn("AVXVNNI", vnni["features"])
+        self.assertEqual(moved["requested_symbol"], _GENERATED_SYMBOL.replace("avx2_fma", "avx_vnni"))
+        self.assertEqual(moved["symbol"], _GENERATED_SYMBOL)
+        self.assertIn("avx2_fma serves it", moved["note"])
+        self.assertEqual(_symbols(self.out / "libuk_tiles.a"), {_GENERATED_SYMBOL, vnni["symbol"]})
+        self.assertEqual(self.compiled(), [f"{_GENERATED_SYMBOL}.cc", f"{vnni['symbol']}.cc"])
+        self.assert_no_temporaries()
+        size = subprocess.run(["size", "-A", self.out / "libuk_tiles.a"], capture_output=True,
+                              text=True, check=True).stdout
+        text = [int(line.split()[1]) for line in size.splitlines() if line.startswith(".text")]
+        self.assertEqual(sum(text), plain["code_bytes"] + vnni["code_bytes"])
+
+    def test_self_contained_has_the_hand_written_tiles(self) -> None:
+        lines = [_HAND, "pack x32 8x1 t avx2_fma", "unpack x32 8x8 avx2_fma"]
+        rows = self.build(lines, "--self-contained")
+        self.assertEqual([row["origin"] for row in rows], ["hand"] * 3)
+        self.assertEqual({row["file"] for row in rows}, {"libuk_tiles.a"})
+        self.assertEqual(_symbols(self.out / "libuk_tiles.a"), {row["symbol"] for row in rows})
+        self.assertTrue(all(row["code_bytes"] > 0 for row in rows))
+
+    def test_same_bytes_from_nothing_in_any_company(self) -> None:
+        """With three neighbours more, headers are precompiled."""
+        self.build([_GENERATED], "--emit", "obj")
+        alone = (self.out / f"{_GENERATED_SYMBOL}.o").read_bytes()
+        shutil.rmtree(self.cache)
+        more = [f"mmt4d f32f32f32 {m0}x7x1 avx2_fma" for m0 in (1, 2, 3)]
+        self.build([*more, _GENERATED], "--emit", "obj")
+        self.assertEqual((self.out / f"{_GENERATED_SYMBOL}.o").read_bytes(), alone)
+
+    def test_files_no_longer_asked_for_go(self) -> None:
+        self.build(_THREE, "--emit", "obj")
+        self.assertEqual(len(list(self.out.glob("*.o"))), 3)
+        (self.out / "mine.o").write_text("")
+        self.build(_THREE[:1], "--emit", "obj")
+        self.assertEqual(len(list(self.out.glob("*.o"))), 2)
+        self.build(_THREE[:1], "--emit", "cpp")
+        self.assertEqual(sorted(path.name for path in self.out.iterdir()),
+                         ["index.json", "mine.o", "uk_mmt4d_tile_f32f32f32_1x5x1_x86_64_avx2_fma.cc"])
+
+    def test_source_needs_no_compiler(self) -> None:
+        self.cc.unlink()
+        rows = self.build([_GENERATED, _HAND], "--emit", "cpp", "--self-contained")
+        for row in rows:
+            self.assertIn(row["symbol"], (self.out / row["file"]).read_text())
+
+    @unittest.skipUnless(shutil.which("clang++"), "no clang++")
+    def test_bitcode(self) -> None:
+        row, = self.build([_GENERATED], "--emit", "bitcode", "--cc", "clang++")
+        self.assertEqual((self.out / row["file"]).read_bytes()[:4], b"BC\xc0\xde")
+        self.assertIsNone(row["code_bytes"])
+
+
+class CacheTest(BuildCase):
+    def test_nothing_is_compiled_twice(self) -> None:
+        self.build([_GENERATED])
+        first = (self.out / "libuk_tiles.a").read_bytes()
+        self.assertEqual(self.compiled(), [f"{_GENERATED_SYMBOL}.cc"])
+        self.build([_GENERATED])
+        self.assertEqual(self.compiled(), [])
+        self.assertEqual((self.out / "libuk_tiles.a").read_bytes(), first)
+        self.build([*_THREE, _GENERATED], "--emit", "obj")
+        self.assertEqual(len(self.compiled()), 2)
+
+    def test_another_compiler_is_another_entry(self) -> None:
+        self.build([_GENERATED])
+        self.compiled()
+        self.cc.write_text(self.cc.read_text().replace("--version) ;;", "--version) echo other;;"))
+        self.build([_GENERATED])
+        self.assertEqual(self.compiled(), [f"{_GENERATED_SYMBOL}.cc"])
+
+    def test_a_failed_build_goes_on_where_it_stopped(self) -> None:
+        (self.directory / "broken").write_text("2x5x1")
+        self.assert_refused(r"cc failed on uk_\w+_2x5x1_\w+.cc: tile.cc:1:1: error: broken",
+                            *self.arguments(_THREE, "--jobs", "1"))
+        self.assertFalse(self.out.exists())
+        done = set(self.compiled()) - {"uk_mmt4d_tile_f32f32f32_2x5x1_x86_64_avx2_fma.cc"}
+        self.assertTrue(done)
+        (self.directory / "broken").unlink()
+        self.build(_THREE)
+        self.assertEqual(set(self.compiled()) & done, set())
+
+    def test_an_interrupted_build_goes_on_where_it_stopped(self) -> None:
+        (self.directory / "slow").touch()
+        command = generator_command(*self.arguments(_THREE, "--jobs", "1"))
+        for number, code in ((signal.SIGTERM, 143), (signal.SIGINT, 130)):
+            with subprocess.Popen(command, cwd=library.ROOT, stderr=subprocess.PIPE) as running:
+                while not (self.directory / "started").exists():
+                    self.assertIsNone(running.poll())
+                    time.sleep(0.01)
+                running.send_signal(number)
+                _, errors = running.communicate(timeout=60)
+            self.assertEqual((running.returncode, errors), (code, b""))
+            self.assertEqual(self.outputs(), {})
+            self.assert_no_temporaries()
+            (self.directory / "started").unlink()
+        (self.directory / "slow").unlink()
+        self.assertEqual(len(self.compiled()), 2)
+        self.build(_THREE)
+        self.assertEqual(len(self.compiled()), 1)
+
+
+class ErrorTest(BuildCase):
+    def test_wrong_manifests(self) -> None:
+        self.out.mkdir(parents=True)
+        (self.out / "index.json").write_text("kept")
+        for line, message in (
+                ("mmt4d s8s8s16 1x1x1 avx2_fma", "unknown type 's8s8s16'"),
+                ("mmt4d s8s8s32 65x1x1 avx2_fma", "M0 = 65 is out of range"),
+                ("mmt4d s8s4s32 4x8x3 avx2_fma", "K0 = 3 splits a byte"),
+                ("mmt4d s8s8s32 1x1x1 avx3", "unknown level 'avx3'"),
+                ("pack x32 5x7 avx2_fma", "the library has no pack tile"),
+                ("mmt4d s8s8s32 1x1x1", "is not a request"),
+                ("mmt4d s8s8s32 1x1 avx2_fma", "'1x1' is not a shape of mmt4d"),
+                ("pack x32 1x1x1 avx2_fma", "'1x1x1' is not a shape of pack"),
+                ("matmul s8s8s32 1x1x1 avx2_fma", "unknown op 'matmul'"),
+                ("mmt4d s8s8s32 1x1x1 avx2_fma t", "'t' is not an option of mmt4d"),
+                ("pack x32 8x1 f32acc avx2_fma", "'f32acc' is not an option of pack"),
+                ('{"op": "mmt4d"', "not JSON"),
+                ('{"op": "mmt4d"}', "has no text 'type'"),
+                ('{"op": "mmt4d", "type": "s8s8s32", "shape": "1x1x1", "level": "avx2_fma", "x": 1}',
+                 "'x' is neither true nor false")):
+            with self.subTest(line):
+                self.assert_refused(f"manifest.txt:2: .*{message}",
+                                    *self.arguments([_GENERATED, line]))
+        self.assertEqual(self.compiled(), [])
+
+    def test_wrong_command_lines(self) -> None:
+        good = self.arguments([_GENERATED])
+        nothing = str(self.directory / "nothing")
+        for arguments, message in (
+                ([*good, "--cc", nothing], f"compiler '{nothing}' not found"),
+                ([*good, "--cc", "false"], "it is no compiler"),
+                ([*good, "--emit", "bitcode", "--cc", "g++"], "bitcode needs clang"),
+                ([*good, "--arch", "arm_64"], "the generator makes no tiles for arm_64"),
+                ([*good, "--manifest", nothing], f"{nothing}: No such file"),
+                ([*good, "--jobs", "0"], "'0' is not a number of jobs"),
+                ([*good, "--emit", "exe"], "invalid choice: 'exe'"),
+                (["tile", "s8s8s16", "1x1x1", "avx2_fma"], "unknown type"),
+                (["tile", "s8s8s32", "1x1", "avx2_fma"], "'1x1' is not a shape"),
+                ([], "arguments are required: command")):
+            with self.subTest(arguments[-2:]):
+                self.assert_refused(message, *arguments)
+
+    def test_unwritable_output(self) -> None:
+        self.out.parent.write_text("a file where a directory should be")
+        ran = run_generator(*self.arguments([_GENERATED]))
+        self.assertEqual(ran.returncode, 2)
+        self.assertRegex(ran.stderr, r"^generator: [^\n]*: (File exists|Not a directory)\n$")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,107 @@
+"""Plans and the code made of them, for random tiles: registers, coverage of the output, names."""
+
+from __future__ import annotations
+
+import re
+import unittest
+from collections import Counter
+from functools import cache
+
+from generator import library
+from generator.copy_tile import CopyTile
+from generator.emit import emit
+from generator.model import BITS, RequestError, Tile
+from generator.plan import Plan, make_plan, registers_needed
+from generator.select import choose_primitive
+from tests.generator.support import SIZE_CLASSES, draw_tiles, seeds_and_main, strata
+
+SEEDS = [1, 2]
+TILES_PER_SEED = len(strata())
+
+_BLOCK = re.compile(r"^void (block_\d+x\d+)\(char\* out, .*?^}$", re.MULTILINE | re.DOTALL)
+_CALL = re.compile(r"^  (block_\d+x\d+)\(out \+ (\d+), ", re.MULTILINE)
+_STORE = re.compile(r"store_\d+<(\d+)>\(out(?: \+ (\d+))?, ")
+
+
+@cache
+def _plans() -> list[Plan]:
+    return [make_plan(tile, choose_primitive(tile))
+            for seed in SEEDS for tile in draw_tiles(seed, TILES_PER_SEED)]
+
+
+class DrawTest(unittest.TestCase):
+    def test_covers_every_stratum_and_size(self) -> None:
+        for seed in SEEDS:
+            tiles = draw_tiles(seed, TILES_PER_SEED)
+            drawn = {(t.type, t.isa, t.f32acc) for t in tiles}
+            self.assertEqual(drawn, {(s.tile.type, s.tile.isa, s.tile.f32acc) for s in strata()})
+            for sizes in SIZE_CLASSES:
+                self.assertTrue(set(sizes) & {t.m0 for t in tiles}, f"M0 of {sizes}, seed {seed}")
+                self.assertTrue(set(sizes) & {t.n0 for t in tiles}, f"N0 of {sizes}, seed {seed}")
+
+
+class PlanTest(unittest.TestCase):
+    def test_blocks_fit_the_registers(self) -> None:
+        for plan in _plans():
+            for block in plan.blocks:
+                needed = registers_needed(plan.primitive, block.rows, plan.vectors(block.columns))
+                self.assertLessEqual(needed, plan.primitive.isa.registers,
+                                     plan.tile.symbol)
+
+    def test_blocks_cover_each_element_once(self) -> None:
+        for plan in _plans():
+            tile = plan.tile
+            written = Counter((i, j) for b in plan.blocks for i in range(b.row, b.row + b.rows)
+                              for j in range(b.column, b.column + b.columns))
+            wanted = Counter((i, j) for i in range(tile.m0) for j in range(tile.n0))
+            self.assertEqual(written, wanted, tile.symbol)
+
+
+class SourceTest(unittest.TestCase):
+    """Of the emitted text, whatever the planner thinks."""
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        cls.sources = [(plan, emit([plan])) for plan in _plans()]
+
+    def test_accumulators_columns_and_sums_fit_the_registers(self) -> None:
+        for plan, text in self.sources:
+            for block in _BLOCK.finditer(text):
+                names = set(re.findall(r"\b(?:acc_\d+_\d+|columns_\d+|sums_\d+)\b", block[0]))
+                one_row = 1
+                self.assertLessEqual(len(names) + one_row, plan.primitive.isa.registers,
+                                     f"{plan.tile.symbol} {block[1]}")
+
+    def test_stores_write_each_byte_once(self) -> None:
+        for plan, text in self.sources:
+            tile = plan.tile
+            stores = {block[1]: [(int(at or 0), int(size)) for size, at in _STORE.findall(block[0])]
+                      for block in _BLOCK.finditer(text)}
+            written = Counter(byte for block, out in _CALL.findall(text)
+                              for at, size in stores[block]
+                              for byte in range(int(out) + at, int(out) + at + size))
+            size = tile.m0 * tile.n0 * BITS[tile.type.out] // 8
+            self.assertEqual(written, Counter(range(size)), tile.symbol)
+
+
+class NameTest(unittest.TestCase):
+    def test_symbols_round_trip(self) -> None:
+        for tile in [*(plan.tile for plan in _plans()), *library.hand_rows("x86_64")]:
+            self.assertEqual(type(tile).from_symbol(tile.symbol), tile)
+
+    def test_other_names_are_refused(self) -> None:
+        good = "uk_mmt4d_tile_s8s8s32_4x8x2_x86_64_avx2_fma"
+        Tile.from_symbol(good)
+        for bad in (good + "_f32acc", good.replace("s8s8s32", "s8s8s16"), good.replace("4x8x2", "4x8"),
+                    good.replace("4x8", "0x8"), good[1:], good.replace("x86_64", "x86")):
+            with self.assertRaises(RequestError, msg=bad):
+                Tile.from_symbol(bad)
+        good = "uk_pack_tile_x32_8x1_t_x86_64_avx2_fma"
+        CopyTile.from_symbol(good)
+        for bad in (good.replace("x32", "x33"), good.replace("pack", "mmt4d"), good.replace("8x1", "8")):
+            with self.assertRaises(RequestError, msg=bad):
+                CopyTile.from_symbol(bad)
+
+
+if __name__ == "__main__":
+    seeds_and_main(SEEDS)

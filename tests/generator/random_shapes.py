@@ -1,0 +1,77 @@
+"""Builds tiles of random shapes with the generator's tool and runs the conformance tool on each.
+
+Every type, level and class of K0 gets its turn, with M0 and N0 that include 1, 63, 64 and primes. Any
+seed must pass.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from generator.model import Tile
+from tests.generator.support import ARCH, COMPILER, draw_tiles, request_text, run_generator, strata
+
+
+def _build(tiles: list[Tile], directory: Path, jobs: int) -> Path:
+    manifest = directory / "manifest.txt"
+    manifest.write_text("".join(f"{request_text(tile)}\n" for tile in tiles))
+    objects = directory / "objects"
+    ran = run_generator("build", "--manifest", manifest, "--arch", ARCH, "--out", objects, "--cache",
+                        directory / "cache", "--jobs", str(jobs), "--cc", COMPILER, "--emit", "obj",
+                        "--self-contained")
+    if ran.returncode:
+        sys.exit(ran.stderr.strip())
+    shared = directory / "tiles.so"
+    names = sorted(str(path) for path in objects.glob("*.o"))
+    subprocess.run([COMPILER, "-shared", "-nostdlib", "-o", shared, *names], check=True)
+    return shared
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("conformance", help="the tool ukernel_conformance")
+    parser.add_argument("--seed", type=int, default=random.randrange(1 << 32),
+                        help="random by default, and printed")
+    parser.add_argument("--count", type=int, default=len(strata()),
+                        help="of requests; by default one for each type, level and class of K0")
+    parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
+    options = parser.parse_args()
+    print(f"seed {options.seed}", flush=True)
+    tiles = draw_tiles(options.seed, options.count)
+    with tempfile.TemporaryDirectory() as directory:
+        shared = _build(tiles, Path(directory), options.jobs)
+
+        def check(tile: Tile) -> tuple[str, str]:
+            ran = subprocess.run([options.conformance, "--so", shared, "--symbol", tile.symbol],
+                                 capture_output=True, text=True)
+            verdict = {"pass": "passed", "skip": "skipped"}.get(ran.stdout[:4], "failed")
+            if ran.returncode and verdict != "failed":
+                verdict = "failed"
+            return verdict, ran.stdout + ran.stderr
+
+        with ThreadPoolExecutor(options.jobs) as pool:
+            results = list(pool.map(check, tiles))
+    skipped = Counter()
+    for tile, (verdict, text) in zip(tiles, results):
+        if verdict == "failed":
+            print(f"{request_text(tile)}\n  {text.strip()}")
+        elif verdict == "skipped":
+            skipped[tile.isa] += 1
+    for level, count in skipped.items():
+        print(f"skipped {level}: {count} tiles; this CPU lacks it")
+    counts = Counter(verdict for verdict, _ in results)
+    print(", ".join(f"{counts[v]} {v}" for v in ("passed", "failed", "skipped"))
+          + f" of seed {options.seed}")
+    return 1 if counts["failed"] or not counts["passed"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

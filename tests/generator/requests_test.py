@@ -1,0 +1,116 @@
+"""Manifests, and what answers each request; no compiler."""
+
+from __future__ import annotations
+
+import tempfile
+import unittest
+from pathlib import Path
+
+from generator.model import RequestError
+from generator.requests import Answer, Request, find_answer, parse_line, read_manifests
+from tests.generator.support import ARCH, run_generator
+
+
+def _request(line: str) -> Request:
+    request = parse_line(line)
+    assert request
+    return request
+
+
+def _answer(line: str) -> Answer:
+    return find_answer(_request(line).tile(ARCH))
+
+
+class ManifestTest(unittest.TestCase):
+    def test_text_and_json_say_the_same(self) -> None:
+        for text, json_text in (
+                ("mmt4d s8s8s32 12x32x4 avx512_vnni",
+                 '{"op": "mmt4d", "type": "s8s8s32", "shape": "12x32x4", "level": "avx512_vnni"}'),
+                ("mmt4d f16f16f16 3x5x1 avx2_fma f32acc",
+                 '{"level": "avx2_fma", "type": "f16f16f16", "shape": "3x5x1", "op": "mmt4d", '
+                 '"f32acc": true}'),
+                ("pack x32 8x1 t avx2_fma",
+                 '{"op": "pack", "type": "x32", "shape": "8x1", "t": true, "level": "avx2_fma"}'),
+                ("unpack x32 8x8 avx2_fma",
+                 '{"op": "unpack", "type": "x32", "shape": "8x8", "t": false, "level": "avx2_fma"}')):
+            self.assertEqual(_request(text), _request(json_text))
+            self.assertEqual(_request(text).text, text)
+
+    def test_space_comments_and_leading_zeros_do_not_matter(self) -> None:
+        plain = _request("mmt4d s8s8s32 12x32x4 avx512_vnni")
+        self.assertEqual(_request("  mmt4d\ts8s8s32 012x32x4  avx512_vnni # weights"), plain)
+        self.assertIsNone(parse_line("  # nothing"))
+        self.assertIsNone(parse_line(""))
+
+    def test_manifests_are_gathered(self) -> None:
+        with tempfile.TemporaryDirectory() as directory:
+            first, second = Path(directory, "a.txt"), Path(directory, "b.txt")
+            first.write_text("# one\nmmt4d s8s8s32 1x2x4 avx2_fma\nmmt4d f32f32f32 1x2x1 avx2_fma\n")
+            second.write_text("mmt4d s8s8s32  1x2x4 avx2_fma\n")
+            asked = read_manifests([str(first), str(second)])
+        self.assertEqual([(r.text, a.count) for r, a in asked.items()],
+                         [("mmt4d s8s8s32 1x2x4 avx2_fma", 2), ("mmt4d f32f32f32 1x2x1 avx2_fma", 1)])
+        self.assertEqual([a.place for a in asked.values()], [f"{first}:2", f"{first}:3"])
+
+
+class AnswerTest(unittest.TestCase):
+    def test_hand_written_goes_first(self) -> None:
+        answer = _answer("mmt4d f32f32f32 6x16x1 avx2_fma")
+        self.assertEqual((answer.origin, answer.note), ("hand", ""))
+        self.assertEqual(_answer("pack x32 8x1 t avx2_fma").origin, "hand")
+
+    def test_other_shapes_are_generated(self) -> None:
+        answer = _answer("mmt4d f32f32f32 5x17x3 avx2_fma")
+        self.assertEqual((answer.origin, answer.note), ("generated", ""))
+
+    def test_a_level_that_adds_nothing_is_served_by_the_one_below(self) -> None:
+        for line, level in (("mmt4d f32f32f32 7x19x1 avx512_vnni", "avx512_base"),
+                            ("mmt4d f64f64f64 7x19x1 avx512_bf16", "avx512_base"),
+                            ("mmt4d f32f32f32 6x16x1 avx_vnni", "avx2_fma"),
+                            ("mmt4d bf16bf16f32 7x19x3 avx512_bf16", "avx512_base"),
+                            ("mmt4d bf16bf16bf16 7x19x2 avx512_bf16", "avx512_base"),
+                            ("pack x32 8x1 avx512_vnni", "avx512_base")):
+            answer = _answer(line)
+            self.assertEqual(answer.tile.isa, level, line)
+            self.assertIn(f"{level} serves it", answer.note)
+        for line in ("mmt4d bf16bf16f32 7x19x2 avx512_bf16", "mmt4d s8s8s32 7x19x4 avx_vnni",
+                     "mmt4d bf16bf16bf16 7x19x2 avx512_bf16 f32acc"):
+            self.assertEqual(_answer(line).note, "", line)
+
+    def test_refusals_say_why(self) -> None:
+        for line, reason in (
+                ("mmt4d s8s8s16 1x1x1 avx2_fma", "unknown type 's8s8s16'; there are f32f32f32, "),
+                ("mmt4d s8s8s32 65x1x1 avx2_fma", "M0 = 65 is out of range, 1 to 64"),
+                ("mmt4d s8s8s32 1x0x1 avx2_fma", "N0 = 0 is out of range, 1 to 64"),
+                ("mmt4d s8s8s32 1x1x17 avx2_fma", "K0 = 17 is out of range, 1 to 16"),
+                ("mmt4d s8s4s32 4x8x3 avx2_fma", "K0 = 3 splits a byte"),
+                ("mmt4d s8s8s32 1x1x1 avx3", "unknown level 'avx3'; there are sse2, "),
+                ("mmt4d f32f32f32 1x1x1 avx2_fma f32acc", "f32acc means nothing for f32f32f32"),
+                ("pack x32 5x7 avx2_fma", "the library has no pack tile x32 5x7 for avx2_fma"),
+                ("pack x33 5x7 avx2_fma", "unknown element width 'x33'"),
+                ("unpack x4 2x3 avx2_fma", "tile1 = 3 splits a byte")):
+            with self.subTest(line), self.assertRaises(RequestError) as raised:
+                _answer(line)
+            self.assertIn(reason, str(raised.exception))
+            self.assertNotIn("\n", str(raised.exception))
+
+
+class ExplainTest(unittest.TestCase):
+    def test_explains_each_request_once(self) -> None:
+        with tempfile.TemporaryDirectory() as directory:
+            manifest = Path(directory, "a.txt")
+            manifest.write_text("mmt4d f32f32f32 6x16x1 avx2_fma\n"
+                                "mmt4d f32f32f32 7x19x1 avx512_vnni\n"
+                                "mmt4d f32f32f32 6x16x1 avx2_fma\n"
+                                "mmt4d f32f32f32 99x1x1 avx2_fma\n")
+            ran = run_generator("explain", "--manifest", manifest)
+        self.assertEqual((ran.returncode, ran.stderr), (0, ""))
+        hand, generated, refused = ran.stdout.splitlines()
+        self.assertRegex(hand, r"^hand +mmt4d f32f32f32 6x16x1 avx2_fma: uk_\w+_x86_64_avx2_fma$")
+        self.assertRegex(generated, r"^generated +mmt4d f32f32f32 7x19x1 avx512_vnni: "
+                                    r"uk_\w+_avx512_base; .* avx512_base serves it; .*registers")
+        self.assertRegex(refused, r"^refused +mmt4d f32f32f32 99x1x1 avx2_fma: M0 = 99 is out of range")
+
+
+if __name__ == "__main__":
+    unittest.main()
