@@ -39,6 +39,10 @@ need() { # <package> <command that succeeds if it is there>...
   "$@" > /dev/null 2>&1 || missing+=("$package")
 }
 
+has_jinja2() {
+  python3 -c "import jinja2" || /usr/bin/python3 -c "import jinja2"
+}
+
 has_recent_cmake() {
   local version
   version=$(cmake --version | sed -n 's/^cmake version //p')
@@ -62,6 +66,7 @@ find_missing() { # <what the command uses: build, clang, format, tidy>...
         need libcpuinfo-dev pkg-config --exists libcpuinfo
         need libgtest-dev pkg-config --exists gtest
         need libbenchmark-dev pkg-config --exists benchmark
+        need python3-jinja2 has_jinja2
         ;;
       clang)
         need clang command -v clang++
