@@ -252,7 +252,7 @@ class TileSource:
         return self.plan.tile.m0 * self.plan.units * self.lane_bytes
 
     def lhs_stage_statements(self, units: int) -> list[Statement]:
-        return _widened(self.p.widen_lhs, "units",
+        return _widened(self.p.widen_lhs, "widened",
                         _load(units, self.p.lhs_unit_bytes, self.p.lanes, "from"))
 
     def out_offset(self, block: Block) -> int:

@@ -8,7 +8,16 @@
 
 namespace uk {
 
+inline uk_index_t smaller(uk_index_t a, uk_index_t b) { return a < b ? a : b; }
+inline uk_index_t larger(uk_index_t a, uk_index_t b) { return a > b ? a : b; }
+inline uk_index_t ceil_div(uk_index_t a, uk_index_t b) { return a / b + (a % b != 0); }
+
 // ---------------------------------------------------------------- types
+
+// The mmt4d flags that callers may set.
+constexpr uint32_t kCallerFlags = UK_MMT4D_TYPE_MASK | UK_MMT4D_ACCUMULATE |
+                                  UK_MMT4D_ALLOW_GENERIC_FALLBACK |
+                                  UK_MMT4D_SKIP_INTERMEDIATE_ROUNDINGS;
 
 struct Mmt4dType {
   uint32_t flag;
@@ -27,7 +36,8 @@ int pack_type_bits(uint32_t flags);
 // type, SKIP (mmt4d) or TRANSPOSE_INNER (pack, unpack); others are ignored. cpu_data may be NULL.
 const uk_tile_row_t* select_tile(uint32_t op, uint32_t flags, int32_t m0, int32_t n0, int32_t k0,
                                  const uint64_t* cpu_data);
-const uk_tile_row_t* generic_row(uint32_t op, uint32_t flags);
+// The scalar path of an mmt4d type.
+const uk_tile_row_t* generic_mmt4d_row(uint32_t flags);
 
 // Whether a request with these flags and CPU may use the row, shape aside.
 bool row_is_eligible(const uk_tile_row_t& row, uint32_t op, uint32_t flags,

@@ -6,10 +6,6 @@
 namespace uk {
 namespace {
 
-constexpr uint32_t kCallerFlags = UK_MMT4D_TYPE_MASK | UK_MMT4D_ACCUMULATE |
-                                  UK_MMT4D_ALLOW_GENERIC_FALLBACK |
-                                  UK_MMT4D_SKIP_INTERMEDIATE_ROUNDINGS;
-
 // All that does not concern the buffers. On success *row is the row to use.
 uk_status_t check_shape(const uk_mmt4d_params_t& p, const Mmt4dType** type,
                         const uk_tile_row_t** row) {
@@ -22,7 +18,7 @@ uk_status_t check_shape(const uk_mmt4d_params_t& p, const Mmt4dType** type,
   if (has_four_bit_operand && p.k0 % 2 != 0) return UK_STATUS_SPLIT_BYTE;
   *row = select_tile(UK_OP_MMT4D, p.flags, p.m0, p.n0, p.k0, p.cpu_data);
   if (!*row && (p.flags & UK_MMT4D_ALLOW_GENERIC_FALLBACK)) {
-    *row = generic_row(UK_OP_MMT4D, p.flags);
+    *row = generic_mmt4d_row(p.flags);
   }
   return *row ? UK_STATUS_OK : UK_STATUS_NO_TILE;
 }
@@ -53,9 +49,6 @@ uk_status_t check_buffers(const uk_mmt4d_params_t& p, const Mmt4dType& type) {
   return UK_STATUS_OK;
 }
 
-uk_index_t min(uk_index_t a, uk_index_t b) { return a < b ? a : b; }
-uk_index_t max(uk_index_t a, uk_index_t b) { return a > b ? a : b; }
-
 // K is split only where the accumulator holds the exact intermediate result.
 bool can_split_k(const uk_tile_row_t& row) {
   return row.numerics == UK_NUMERICS_EXACT || row.numerics == UK_NUMERICS_FMA_CHAIN ||
@@ -66,26 +59,26 @@ void walk_tiles(const uk_mmt4d_params_t& p, const Mmt4dType& type, const uk_tile
   const uint32_t type_flag = p.flags & UK_MMT4D_TYPE_MASK;
   const auto tile = reinterpret_cast<uk_mmt4d_tile_fn*>(row.function);
   const uk_index_t lhs_step = uk_index_t{p.m0} * p.k0, rhs_step = uk_index_t{p.n0} * p.k0;
-  const uk_index_t lhs_step_bytes = max(lhs_step * type.lhs_bits / 8, 1);
-  const uk_index_t rhs_step_bytes = max(rhs_step * type.rhs_bits / 8, 1);
+  const uk_index_t lhs_step_bytes = larger(lhs_step * type.lhs_bits / 8, 1);
+  const uk_index_t rhs_step_bytes = larger(rhs_step * type.rhs_bits / 8, 1);
   const uk_index_t out_tile = uk_index_t{p.m0} * p.n0;
 
   // An RHS panel that meets one LHS panel is read once in any order: splitting K would only add
   // traffic on OUT.
   uk_index_t k_block = p.k;
   if (p.m > 1 && can_split_k(row)) {
-    const uk_index_t most = max(kPanelBytes / (lhs_step_bytes + rhs_step_bytes), 16);
-    const uk_index_t blocks = (p.k + most - 1) / most;
-    if (blocks > 1) k_block = (p.k + blocks - 1) / blocks;  // equal, so that no short one remains
+    const uk_index_t most = larger(kPanelBytes / (lhs_step_bytes + rhs_step_bytes), 16);
+    const uk_index_t blocks = ceil_div(p.k, most);
+    if (blocks > 1) k_block = ceil_div(p.k, blocks);  // equal, so that no short one remains
   }
-  k_block = max(k_block, 1);
-  const uk_index_t m_block = max(kLhsBlockBytes / (lhs_step_bytes * k_block), 1);
-  const uk_index_t out_column_bytes = min(m_block, p.m) * out_tile * type.out_bits / 8;
-  const uk_index_t n_block = max(kOutBlockBytes / max(out_column_bytes, 1), 1);
+  k_block = larger(k_block, 1);
+  const uk_index_t m_block = larger(kLhsBlockBytes / (lhs_step_bytes * k_block), 1);
+  const uk_index_t out_column_bytes = smaller(m_block, p.m) * out_tile * type.out_bits / 8;
+  const uk_index_t n_block = larger(kOutBlockBytes / larger(out_column_bytes, 1), 1);
   const bool rhs_streams = p.n * p.k * rhs_step_bytes >= kStreamBytes;
 
   const auto one_tile = [&](uk_index_t i, uk_index_t j, uk_index_t k, bool first_row) {
-    const uk_index_t k1 = min(k_block, p.k - k);
+    const uk_index_t k1 = smaller(k_block, p.k - k);
     const uint32_t accumulate = k > 0 ? UK_MMT4D_ACCUMULATE : p.flags & UK_MMT4D_ACCUMULATE;
     const char* lhs = at(p.lhs, p.lhs_offset + i * p.lhs_stride0 + k * lhs_step, type.lhs_bits);
     const char* rhs = at(p.rhs, p.rhs_offset + j * p.rhs_stride0 + k * rhs_step, type.rhs_bits);
@@ -102,8 +95,8 @@ void walk_tiles(const uk_mmt4d_params_t& p, const Mmt4dType& type, const uk_tile
     for (uk_index_t j0 = 0; j0 < p.n; j0 += n_block) {
       // K = 0 still makes one round, which clears OUT or leaves it.
       for (uk_index_t k = 0; k == 0 || k < p.k; k += k_block) {
-        for (uk_index_t j = j0; j < min(j0 + n_block, p.n); ++j) {
-          for (uk_index_t i = i0; i < min(i0 + m_block, p.m); ++i) one_tile(i, j, k, i == i0);
+        for (uk_index_t j = j0; j < smaller(j0 + n_block, p.n); ++j) {
+          for (uk_index_t i = i0; i < smaller(i0 + m_block, p.m); ++i) one_tile(i, j, k, i == i0);
         }
       }
     }

@@ -209,7 +209,7 @@ extern "C" uk_status_t uk_pack(const uk_pack_params_t* params) {
   status = uk::plan_tiles(copy, &plan);
   if (status != UK_STATUS_OK) return status;
   uk::Packer packer(p, plan);
-  uk::walk_tiles(plan, packer);
+  uk::visit_tiles(plan, packer);
   packer.padding_tiles();
   return UK_STATUS_OK;
 }

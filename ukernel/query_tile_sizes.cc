@@ -7,8 +7,6 @@
 namespace uk {
 namespace {
 
-uk_index_t ceil_div(uk_index_t a, uk_index_t b) { return a / b + (a % b != 0); }
-
 // Multiply-accumulates that one lane of the out vector gets from one instruction.
 int k_per_instruction(const uk_tile_row_t& row) {
   switch (row.flags & UK_MMT4D_TYPE_MASK) {
@@ -110,12 +108,9 @@ extern "C" uk_status_t uk_query_tile_sizes(uint32_t mmt4d_flags, uk_index_t m, u
                                            uk_index_t k, const uk_tile_sizes_t* fixed_or_null,
                                            const uint64_t* cpu_data, uk_tile_sizes_t* sizes) {
   using namespace uk;
-  constexpr uint32_t kKnownFlags = UK_MMT4D_TYPE_MASK | UK_MMT4D_ACCUMULATE |
-                                   UK_MMT4D_ALLOW_GENERIC_FALLBACK |
-                                   UK_MMT4D_SKIP_INTERMEDIATE_ROUNDINGS;
   const Mmt4dType* type = find_mmt4d_type(mmt4d_flags);
   if (!type) return UK_STATUS_BAD_TYPE;
-  if (mmt4d_flags & ~kKnownFlags) return UK_STATUS_BAD_FLAGS;
+  if (mmt4d_flags & ~kCallerFlags) return UK_STATUS_BAD_FLAGS;
   if (!sizes) return UK_STATUS_NULL_POINTER;
   const uk_tile_sizes_t fixed = fixed_or_null ? *fixed_or_null : uk_tile_sizes_t{0, 0, 0};
   if (fixed.m0 < 0 || fixed.n0 < 0 || fixed.k0 < 0) return UK_STATUS_BAD_TILE_SHAPE;

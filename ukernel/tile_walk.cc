@@ -72,6 +72,7 @@ uk_status_t check_buffers(const TileCopy& copy, const TilePlan& plan) {
   if ((has_elements && !copy.matrix) || (has_tiles && !copy.tiles)) return UK_STATUS_NULL_POINTER;
   Checked c;
   const uk_index_t tile_size = c.mul(plan.rows, plan.columns);
+  c.mul(tile_size, plan.bits);  // the walk counts in bytes, also where there are no tiles
   if (c.overflowed()) return UK_STATUS_OVERFLOW;
   const Layout tiles = {copy.tiles,  plan.tiles_offset,  plan.tiles0, plan.tiles_stride0,
                         plan.tiles1, plan.tiles_stride1, tile_size,   plan.bits};

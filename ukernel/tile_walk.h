@@ -41,9 +41,6 @@ struct TilePlan {
 // All checks, the plan, and the selection.
 uk_status_t plan_tiles(const TileCopy& copy, TilePlan* plan);
 
-inline uk_index_t smaller(uk_index_t a, uk_index_t b) { return a < b ? a : b; }
-inline uk_index_t ceil_div(uk_index_t a, uk_index_t b) { return a / b + (a % b != 0); }
-
 // Where a tile is not full, a tile function works on this much of the op's stack instead of the
 // matrix: one tile row, as many tiles of it as fit.
 constexpr uk_index_t kScratchBytes = 16 << 10;
@@ -53,11 +50,11 @@ constexpr uk_index_t kScratchBytes = 16 << 10;
 constexpr uk_index_t kStripTiles = 8, kStripBytes = 256;
 
 // Visits every tile that holds an element of the matrix. A Visitor has
-//   whole(j, count, rows)   full tiles (0, j) to (rows - 1, j + count - 1), for the row's function
-//   partial(i, j, count)    tiles (i, j) to (i, j + count - 1), of which some are not full; they
-//   fit the scratch element_by_element(i, j)
+//   whole(j, count, rows): full tiles (0, j) to (rows - 1, j + count - 1), for the row's function;
+//   partial(i, j, count): tiles (i, j) to (i, j + count - 1), which fit the scratch and of which
+//   some are not full; element_by_element(i, j): one tile that has no function or does not fit.
 template <class Visitor>
-void walk_tiles(const TilePlan& plan, Visitor& visit) {
+void visit_tiles(const TilePlan& plan, Visitor& visit) {
   const uk_index_t covered0 = ceil_div(plan.size0, plan.rows);
   const uk_index_t covered1 = ceil_div(plan.size1, plan.columns);
   if (covered0 == 0 || covered1 == 0) return;
@@ -77,8 +74,8 @@ void walk_tiles(const TilePlan& plan, Visitor& visit) {
   // What is left: the right edge, then the bottom.
   const uk_index_t fit = plan.row ? kScratchBytes / tile_bytes : 0;
   for (uk_index_t i = 0; i < covered0; ++i) {
-    uk_index_t j = i < whole0 ? whole1 : 0;
-    for (; j<covered1; j += fit> 0 ? fit : 1) {
+    const uk_index_t step = fit > 0 ? fit : 1;
+    for (uk_index_t j = i < whole0 ? whole1 : 0; j < covered1; j += step) {
       if (fit > 0) {
         visit.partial(i, j, smaller(fit, covered1 - j));
       } else {

@@ -270,9 +270,10 @@ const uk_tile_row_t* select_tile(uint32_t op, uint32_t flags, int32_t m0, int32_
   return best;
 }
 
-const uk_tile_row_t* generic_row(uint32_t op, uint32_t flags) {
+const uk_tile_row_t* generic_mmt4d_row(uint32_t flags) {
   for (size_t i = kFunctionRowCount; i < kRowCount; ++i) {
-    if (kRows[i].op == op && kRows[i].flags == row_type(op, flags)) return &kRows[i];
+    const bool is_type = kRows[i].flags == (flags & UK_MMT4D_TYPE_MASK);
+    if (kRows[i].op == UK_OP_MMT4D && is_type) return &kRows[i];
   }
   return nullptr;
 }

@@ -12,8 +12,9 @@
  * nibble.
  *
  * Every offset and stride is counted in elements, never in bytes. Every function is re-entrant and
- * keeps no state; none allocates, prints, aborts or changes the floating-point environment.
- * On any status but UK_STATUS_OK no output was touched.
+ * keeps no state; none allocates, prints, aborts or changes the floating-point environment. The
+ * stack grows by at most 24 KiB in pack and unpack and 16 KiB in mmt4d. On any status but
+ * UK_STATUS_OK no output was touched.
  */
 #ifndef UKERNEL_UKERNEL_H_
 #define UKERNEL_UKERNEL_H_
@@ -45,7 +46,7 @@ typedef enum uk_status_t {
   UK_STATUS_OVERFLOW = 7,       /* extents, strides or offsets exceed the address space */
   UK_STATUS_SPLIT_BYTE = 8,     /* four-bit elements that do not start or end on a byte */
   UK_STATUS_BAD_STRIDE = 9,     /* output strides that do not nest: elements could overlap */
-  UK_STATUS_OVERLAP = 10,       /* the output overlaps an input */
+  UK_STATUS_OVERLAP = 10,       /* the output overlaps an input, or lies in gaps inside its rows */
   UK_STATUS_NO_TILE = 11,       /* no tile function for this type, shape and CPU */
   UK_STATUS_BAD_ARGUMENT = 12,  /* any other argument out of range */
   UK_STATUS_UNKNOWN_LEVEL = 13, /* no ISA level of that name on this architecture */
@@ -213,7 +214,7 @@ const uk_tile_row_t* uk_tile_at(size_t index);
 /* ---------------------------------------------------------------- ops */
 
 /* struct_size is sizeof the struct as the caller compiled it. A smaller one than this library's
- * reads the missing fields as zero; a larger one is accepted while its tail is zero.
+ * reads the missing fields as zero; a larger one, up to 4096, is accepted while its tail is zero.
  * cpu_data points to UK_CPU_DATA_FIELDS fields; NULL means the architecture's baseline. */
 
 typedef struct uk_mmt4d_params_t {
@@ -292,7 +293,8 @@ uk_status_t uk_cpu_level(const char* isa_name, uint64_t* cpu_data, size_t fields
 /* 1 if cpu_data (NULL: the baseline) has every feature that the level needs, else 0. */
 int uk_cpu_has_level(const char* isa_name, const uint64_t* cpu_data);
 
-/* What this machine can run, operating system included. In the archive ukernel_cpu. */
+/* What this machine can run: the CPU has it and the operating system saves its registers (a process
+ * may still have to ask for AMX). In the archive ukernel_cpu. */
 uk_status_t uk_cpu_detect(uint64_t* cpu_data, size_t fields);
 
 #ifdef __cplusplus

@@ -113,6 +113,6 @@ extern "C" uk_status_t uk_unpack(const uk_unpack_params_t* params) {
   status = uk::plan_tiles(copy, &plan);
   if (status != UK_STATUS_OK) return status;
   uk::Unpacker unpacker(p, plan);
-  uk::walk_tiles(plan, unpacker);
+  uk::visit_tiles(plan, unpacker);
   return UK_STATUS_OK;
 }

@@ -28,7 +28,8 @@ class FlippedLhs {
  public:
   // Far enough ahead that a row is read from L1 and not from the store buffer, which forwards fewer
   // loads per cycle than a k step makes.
-  static constexpr int kAhead = 3, kSlotBytes = 64, kBufferBytes = (kAhead + 1) * kSlotBytes;
+  static constexpr int kBytes = 4 * Rows, kSlotBytes = (kBytes + 63) / 64 * 64;
+  static constexpr int kAhead = 3, kBufferBytes = (kAhead + 1) * kSlotBytes;
 
   UK_INLINE FlippedLhs(const char* lhs, uk_index_t k1, char* ring) : lhs_(lhs), ring_(ring) {
     for (int step = 0; step < kAhead && step < k1; ++step) flip_next(ring_ + step * kSlotBytes);
@@ -42,16 +43,17 @@ class FlippedLhs {
   }
 
  private:
-  static constexpr int kBytes = 4 * Rows;
-
   UK_INLINE void flip_next(char* to) {
-    if constexpr (kBytes == 64) {
-      _mm512_store_si512(to, _mm512_xor_si512(_mm512_loadu_si512(lhs_), _mm512_set1_epi8(-128)));
-    } else {
-      // On general registers: the dots need every slot of the vector ports.
-      UK_UNROLL for (int b = 0; b + 8 <= kBytes; b += 8) flip_bytes<uint64_t>(to + b, lhs_ + b);
-      if constexpr (kBytes % 8 == 4) flip_bytes<uint32_t>(to + kBytes - 4, lhs_ + kBytes - 4);
+    constexpr int kVectors = kBytes / 64 * 64;
+    UK_UNROLL for (int b = 0; b < kVectors; b += 64) {
+      const __m512i rows = _mm512_loadu_si512(lhs_ + b);
+      _mm512_store_si512(to + b, _mm512_xor_si512(rows, _mm512_set1_epi8(-128)));
     }
+    // Less than a vector on general registers: the dots need every slot of the vector ports.
+    UK_UNROLL for (int b = kVectors; b + 8 <= kBytes; b += 8) {
+      flip_bytes<uint64_t>(to + b, lhs_ + b);
+    }
+    if constexpr (kBytes % 8 == 4) flip_bytes<uint32_t>(to + kBytes - 4, lhs_ + kBytes - 4);
     lhs_ += kStride;
   }
   template <class Word>
