@@ -155,7 +155,11 @@ std::string load_row(const Options& options, RowName* name, uk_tile_row_t* row) 
   }
   const std::string wrong = fill_row(*name, row);
   if (!wrong.empty()) return wrong;
-  void* library = dlopen(options.so->c_str(), RTLD_NOW | RTLD_LOCAL);
+  // A bare name is a file here, as for any other option, and not one to look for in library
+  // folders.
+  const bool is_bare = options.so->find('/') == std::string::npos;
+  const std::string path = is_bare ? "./" + *options.so : *options.so;
+  void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!library) return dlerror();
   void* function = dlsym(library, options.symbol->c_str());
   if (!function) return "no symbol '" + *options.symbol + "' in " + *options.so;

@@ -407,6 +407,8 @@ UK_ERROR_TESTS(
     UK_CHANGE("HugeOutSize0", OVERFLOW, p.out_size0 = kMax),
     UK_CHANGE("HugeOutSize1", OVERFLOW, p.out_size1 = kMax),
     UK_CHANGE("HugeTile", OVERFLOW, p.out_size2 = p.out_size3 = kMax),
+    UK_CHANGE("HugeTileOfNoTiles", OVERFLOW, p.in_size0 = p.out_size0 = 0;
+              p.out_size2 = INT64_C(1) << 31; p.out_size3 = INT64_C(1) << 30),
     UK_CHANGE("HugeMatrix", OVERFLOW, p.in_size0 = p.in_size1 = kMax;
               p.out_size0 = p.out_size1 = kMax),
     UK_CHANGE("InStride0Max", OVERFLOW, p.in_stride0 = kMax),
