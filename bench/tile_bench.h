@@ -6,8 +6,7 @@
 
 namespace uk::bench {
 
-// Runs the benchmarks of the level's rows and returns the process's exit code: 0; 1 if a figure
-// cannot be true; 2 for a wrong option; 77 if this CPU lacks the level and nothing was measured.
+// Runs the benchmarks of the level's rows and returns the process's exit code, which --help lists.
 int run_tile_bench(const char* arch, const char* isa, int argc, char** argv);
 
 }  // namespace uk::bench
