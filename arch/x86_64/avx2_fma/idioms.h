@@ -5,15 +5,9 @@
 #define UKERNEL_ARCH_X86_64_AVX2_FMA_IDIOMS_H_
 
 #include "arch/x86_64/mmt4d_tile.h"
+#include "arch/x86_64/partial_vectors.h"
 
 namespace {
-
-UK_INLINE __m128i load_16_bytes(const char* p) {
-  return _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
-}
-UK_INLINE void store_16_bytes(char* p, __m128i v) {
-  _mm_storeu_si128(reinterpret_cast<__m128i*>(p), v);
-}
 
 // ---------------------------------------------------------------- 16-bit floats
 
@@ -89,12 +83,8 @@ struct Avx2S32Out : Avx2 {
   using Acc = __m256i;
   static constexpr int kLanes = 8, kOutBytes = 4;
   static UK_INLINE Acc zero() { return _mm256_setzero_si256(); }
-  static UK_INLINE Acc load_out(const char* out) {
-    return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(out));
-  }
-  static UK_INLINE void store_out(char* out, Acc acc) {
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(out), acc);
-  }
+  static UK_INLINE Acc load_out(const char* out) { return load_256<32>(out); }
+  static UK_INLINE void store_out(char* out, Acc acc) { store_256<32>(out, acc); }
 };
 
 struct Avx2F32Acc : Avx2 {
@@ -115,14 +105,14 @@ struct Avx2F32Out : Avx2F32Acc {
 
 struct Avx2F16Out : Avx2F32Acc {
   static constexpr int kOutBytes = 2;
-  static UK_INLINE Acc load_out(const char* out) { return f16_to_f32(load_16_bytes(out)); }
-  static UK_INLINE void store_out(char* out, Acc acc) { store_16_bytes(out, f32_to_f16(acc)); }
+  static UK_INLINE Acc load_out(const char* out) { return f16_to_f32(load_128<16>(out)); }
+  static UK_INLINE void store_out(char* out, Acc acc) { store_128<16>(out, f32_to_f16(acc)); }
 };
 
 struct Avx2Bf16Out : Avx2F32Acc {
   static constexpr int kOutBytes = 2;
-  static UK_INLINE Acc load_out(const char* out) { return bf16_to_f32(load_16_bytes(out)); }
-  static UK_INLINE void store_out(char* out, Acc acc) { store_16_bytes(out, f32_to_bf16(acc)); }
+  static UK_INLINE Acc load_out(const char* out) { return bf16_to_f32(load_128<16>(out)); }
+  static UK_INLINE void store_out(char* out, Acc acc) { store_128<16>(out, f32_to_bf16(acc)); }
 };
 
 // ---------------------------------------------------------------- operands
@@ -132,9 +122,7 @@ struct Avx2Bf16Out : Avx2F32Acc {
 struct Avx2DirectOperands {
   static constexpr bool kStagesLhs = false;
   static constexpr int kLhsBytes = 4, kRhsBytes = 4, kRowBytes = 4;
-  static UK_INLINE __m256i load_rhs(const char* rhs) {
-    return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(rhs));
-  }
+  static UK_INLINE __m256i load_rhs(const char* rhs) { return load_256<32>(rhs); }
   static UK_INLINE __m256i broadcast_lhs(const char* row) {
     return _mm256_set1_epi32(load_s32(row));
   }
@@ -145,33 +133,27 @@ template <class WidenLhs, class WidenRhs = WidenLhs>
 struct Avx2WidenedOperands {
   static constexpr bool kStagesLhs = true;
   static constexpr int kLhsBytes = 2, kRhsBytes = 2, kRowBytes = 4, kStageSlack = 32;
-  static UK_INLINE __m256i load_rhs(const char* rhs) { return WidenRhs::widen(load_16_bytes(rhs)); }
+  static UK_INLINE __m256i load_rhs(const char* rhs) { return WidenRhs::widen(load_128<16>(rhs)); }
   static UK_INLINE __m256i broadcast_lhs(const char* row) {
     return _mm256_set1_epi32(load_s32(row));
   }
   static UK_INLINE void stage_lhs(char* to, const char* from, int rows) {
-    for (; rows >= 8; rows -= 8, from += 16, to += 32) stage(to, load_16_bytes(from));
+    for (; rows >= 8; rows -= 8, from += 16, to += 32) stage(to, load_128<16>(from));
     // The rest in pieces that stay inside the panel; each writes a whole vector, the next one over
     // it.
     if (rows & 4) {
-      stage(to, _mm_loadl_epi64(reinterpret_cast<const __m128i*>(from)));
+      stage(to, load_128<8>(from));
       from += 8, to += 16;
     }
     if (rows & 2) {
-      stage(to, _mm_cvtsi32_si128(load_s32(from)));
+      stage(to, load_128<4>(from));
       from += 4, to += 8;
     }
-    if (rows & 1) {
-      int16_t last;
-      __builtin_memcpy(&last, from, sizeof(last));
-      stage(to, _mm_cvtsi32_si128(last));
-    }
+    if (rows & 1) stage(to, load_128<2>(from));
   }
 
  private:
-  static UK_INLINE void stage(char* to, __m128i rows) {
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), WidenLhs::widen(rows));
-  }
+  static UK_INLINE void stage(char* to, __m128i rows) { store_256<32>(to, WidenLhs::widen(rows)); }
 };
 
 struct Avx2WidenF16 {

@@ -42,9 +42,7 @@ struct F64 : Avx2 {
   static constexpr int kLanes = 4, kOutBytes = 8, kK0 = 1;
   static constexpr int kLhsBytes = 8, kRhsBytes = 8, kRowBytes = 8;
   static UK_INLINE __m256d broadcast_lhs(const char* row) {
-    double v;
-    __builtin_memcpy(&v, row, sizeof(v));
-    return _mm256_set1_pd(v);
+    return _mm256_castsi256_pd(_mm256_set1_epi64x(load_s64(row)));
   }
   static UK_INLINE Acc zero() { return _mm256_setzero_pd(); }
   static UK_INLINE Acc load_out(const char* out) {

@@ -5,6 +5,7 @@
 #define UKERNEL_ARCH_X86_64_AVX512_BASE_IDIOMS_H_
 
 #include "arch/x86_64/mmt4d_tile.h"
+#include "arch/x86_64/partial_vectors.h"
 
 namespace {
 
@@ -82,23 +83,16 @@ struct Avx512F32Out : Avx512F32Acc {
   static UK_INLINE void store_out(char* out, Acc acc) { _mm512_storeu_ps(out, acc); }
 };
 
-UK_INLINE __m256i load_half(const char* p) {
-  return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
-}
-UK_INLINE void store_half(char* p, __m256i v) {
-  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), v);
-}
-
 struct Avx512F16Out : Avx512F32Acc {
   static constexpr int kOutBytes = 2;
-  static UK_INLINE Acc load_out(const char* out) { return f16_to_f32(load_half(out)); }
-  static UK_INLINE void store_out(char* out, Acc acc) { store_half(out, f32_to_f16(acc)); }
+  static UK_INLINE Acc load_out(const char* out) { return f16_to_f32(load_256<32>(out)); }
+  static UK_INLINE void store_out(char* out, Acc acc) { store_256<32>(out, f32_to_f16(acc)); }
 };
 
 struct Avx512Bf16Out : Avx512F32Acc {
   static constexpr int kOutBytes = 2;
-  static UK_INLINE Acc load_out(const char* out) { return bf16_to_f32(load_half(out)); }
-  static UK_INLINE void store_out(char* out, Acc acc) { store_half(out, f32_to_bf16(acc)); }
+  static UK_INLINE Acc load_out(const char* out) { return bf16_to_f32(load_256<32>(out)); }
+  static UK_INLINE void store_out(char* out, Acc acc) { store_256<32>(out, f32_to_bf16(acc)); }
 };
 
 // ---------------------------------------------------------------- operands
@@ -119,13 +113,13 @@ template <class WidenLhs, class WidenRhs = WidenLhs>
 struct Avx512WidenedOperands {
   static constexpr bool kStagesLhs = true;
   static constexpr int kLhsBytes = 2, kRhsBytes = 2, kRowBytes = 4, kStageSlack = 64;
-  static UK_INLINE __m512i load_rhs(const char* rhs) { return WidenRhs::widen(load_half(rhs)); }
+  static UK_INLINE __m512i load_rhs(const char* rhs) { return WidenRhs::widen(load_256<32>(rhs)); }
   static UK_INLINE __m512i broadcast_lhs(const char* row) {
     return _mm512_set1_epi32(load_s32(row));
   }
   static UK_INLINE void stage_lhs(char* to, const char* from, int rows) {
     for (; rows >= 16; rows -= 16, from += 32, to += 64) {
-      _mm512_store_si512(to, WidenLhs::widen(load_half(from)));
+      _mm512_store_si512(to, WidenLhs::widen(load_256<32>(from)));
     }
     if (rows > 0) {  // the mask keeps the load inside the panel
       const __mmask16 mask = static_cast<__mmask16>((1u << rows) - 1);

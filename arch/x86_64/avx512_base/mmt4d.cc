@@ -42,9 +42,7 @@ struct F64 : Avx512 {
   static constexpr bool kStagesLhs = false;
   static constexpr int kLhsBytes = 8, kRhsBytes = 8, kRowBytes = 8;
   static UK_INLINE __m512d broadcast_lhs(const char* row) {
-    double v;
-    __builtin_memcpy(&v, row, sizeof(v));
-    return _mm512_set1_pd(v);
+    return _mm512_castsi512_pd(_mm512_set1_epi64(load_s64(row)));
   }
   static UK_INLINE Acc zero() { return _mm512_setzero_pd(); }
   static UK_INLINE Acc load_out(const char* out) { return _mm512_loadu_pd(out); }
