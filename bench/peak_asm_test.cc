@@ -82,7 +82,7 @@ TEST_P(PeakAsm, IsItsInstructionsAndNothingElse) {
   std::istringstream(loop.instruction) >> mnemonics >> width;
   std::map<std::string, int> expected = {{"dec", 1}, {"jne", 1}};
   for (std::istringstream split(mnemonics); std::getline(split, mnemonic, '+');) {
-    expected[mnemonic] = loop.instructions;
+    expected[mnemonic] += loop.instructions;
   }
 
   ASSERT_EQ(functions.count(loop.symbol), 1u) << "not found in what " UK_OBJDUMP " prints";

@@ -31,6 +31,21 @@ constexpr int kZmm = 24, kYmm = 14;
       UK_FOR_EACH(UK_PAIR_ACCUMULATORS, add) ".endr\n"
 constexpr int kPairs = 24;
 
+// Bytes by nibbles: two products of two, added in 16 bits, then widened to 32 bits and accumulated.
+#define UK_NIBBLES_YMM                      \
+  "vpmaddubsw %%ymm8, %%ymm9, %%ymm1\\a\n"  \
+  "vpmaddubsw %%ymm9, %%ymm8, %%ymm7\n"     \
+  "vpaddw %%ymm7, %%ymm1\\a, %%ymm1\\a\n"   \
+  "vpmaddwd %%ymm9, %%ymm1\\a, %%ymm1\\a\n" \
+  "vpaddd %%ymm1\\a, %%ymm\\a, %%ymm\\a\n"
+#define UK_NIBBLES_ZMM                      \
+  "vpmaddubsw %%zmm8, %%zmm9, %%zmm1\\a\n"  \
+  "vpmaddubsw %%zmm9, %%zmm8, %%zmm7\n"     \
+  "vpaddw %%zmm7, %%zmm1\\a, %%zmm1\\a\n"   \
+  "vpmaddwd %%zmm9, %%zmm1\\a, %%zmm1\\a\n" \
+  "vpaddd %%zmm1\\a, %%zmm\\a, %%zmm\\a\n"
+#define UK_NIBBLES(group) ".rept 4\n" UK_FOR_EACH(UK_PAIR_ACCUMULATORS, group) ".endr\n"
+
 // In registers 8 and 9: a value that is ordinary as f32, f64, a pair of bf16 and as bytes, so that
 // a multiplier has the work it would have with real data.
 #define UK_OPERAND_PATTERN 0x3F803F80
@@ -94,6 +109,11 @@ UK_DEFINE_PEAK_LOOP(uk_peak_loop_madd_s16_zmm, UK_ZMM_SET_UP,
                              "vpaddd %%zmm1\\a, %%zmm\\a, %%zmm\\a\n"),
                     "vzeroupper\n")
 
+UK_DEFINE_PEAK_LOOP(uk_peak_loop_nibbles_ymm, UK_YMM_SET_UP, UK_NIBBLES(UK_NIBBLES_YMM),
+                    "vzeroupper\n")
+UK_DEFINE_PEAK_LOOP(uk_peak_loop_nibbles_zmm, UK_ZMM_SET_UP, UK_NIBBLES(UK_NIBBLES_ZMM),
+                    "vzeroupper\n")
+
 // Loads whose values nobody uses still take place. Each pass ends where its blocks end; prefetches
 // run on past it, which does not fault.
 #define UK_DEFINE_READ_LOOP(symbol, offsets, load, prefetch)                      \
@@ -132,7 +152,8 @@ enum Kind : unsigned {
   kF32 = 4,
   kF64 = 8,
   kBytes = 16,
-  kWords = 32
+  kWords = 32,
+  kNibbles = 64  // by bytes
 };
 
 Kind kind_of(uint32_t mmt4d_type) {
@@ -149,8 +170,9 @@ Kind kind_of(uint32_t mmt4d_type) {
       return kBf16;
     case UK_MMT4D_TYPE_S8S8S32:
     case UK_MMT4D_TYPE_U8S8S32:
-    case UK_MMT4D_TYPE_S8S4S32:
       return kBytes;
+    case UK_MMT4D_TYPE_S8S4S32:
+      return kNibbles;
     case UK_MMT4D_TYPE_S16S16S32:
     case UK_MMT4D_TYPE_S16U4S32:
     case UK_MMT4D_TYPE_S16S8S32:
@@ -175,21 +197,26 @@ constexpr Row kRows[] = {
     UK_PEAK_LOOP("sse2", kF32 | kF16 | kBf16, "movaps+mulps+addps xmm", kPairs, 4,
                  uk_peak_loop_mul_add_f32_xmm),
     UK_PEAK_LOOP("sse2", kF64, "movapd+mulpd+addpd xmm", kPairs, 2, uk_peak_loop_mul_add_f64_xmm),
-    UK_PEAK_LOOP("sse2", kBytes | kWords, "movdqa+pmaddwd+paddd xmm", kPairs, 8,
+    UK_PEAK_LOOP("sse2", kBytes | kWords | kNibbles, "movdqa+pmaddwd+paddd xmm", kPairs, 8,
                  uk_peak_loop_madd_s16_xmm),
     UK_PEAK_LOOP("avx2_fma", kF32 | kF16 | kBf16, "vfmadd231ps ymm", kYmm, 8,
                  uk_peak_loop_fma_f32_ymm),
     UK_PEAK_LOOP("avx2_fma", kF64, "vfmadd231pd ymm", kYmm, 4, uk_peak_loop_fma_f64_ymm),
     UK_PEAK_LOOP("avx2_fma", kBytes | kWords, "vpmaddwd+vpaddd ymm", kPairs, 16,
                  uk_peak_loop_madd_s16_ymm),
-    UK_PEAK_LOOP("avx_vnni", kBytes, "vpdpbusd ymm", kYmm, 32, uk_peak_loop_dot_s8_ymm),
+    UK_PEAK_LOOP("avx2_fma", kNibbles, "vpmaddubsw+vpmaddubsw+vpaddw+vpmaddwd+vpaddd ymm", kPairs,
+                 64, uk_peak_loop_nibbles_ymm),
+    UK_PEAK_LOOP("avx_vnni", kBytes | kNibbles, "vpdpbusd ymm", kYmm, 32, uk_peak_loop_dot_s8_ymm),
     UK_PEAK_LOOP("avx_vnni", kWords, "vpdpwssd ymm", kYmm, 16, uk_peak_loop_dot_s16_ymm),
     UK_PEAK_LOOP("avx512_base", kF32 | kF16 | kBf16, "vfmadd231ps zmm", kZmm, 16,
                  uk_peak_loop_fma_f32_zmm),
     UK_PEAK_LOOP("avx512_base", kF64, "vfmadd231pd zmm", kZmm, 8, uk_peak_loop_fma_f64_zmm),
     UK_PEAK_LOOP("avx512_base", kBytes | kWords, "vpmaddwd+vpaddd zmm", kPairs, 32,
                  uk_peak_loop_madd_s16_zmm),
-    UK_PEAK_LOOP("avx512_vnni", kBytes, "vpdpbusd zmm", kZmm, 64, uk_peak_loop_dot_s8_zmm),
+    UK_PEAK_LOOP("avx512_base", kNibbles, "vpmaddubsw+vpmaddubsw+vpaddw+vpmaddwd+vpaddd zmm",
+                 kPairs, 128, uk_peak_loop_nibbles_zmm),
+    UK_PEAK_LOOP("avx512_vnni", kBytes | kNibbles, "vpdpbusd zmm", kZmm, 64,
+                 uk_peak_loop_dot_s8_zmm),
     UK_PEAK_LOOP("avx512_vnni", kWords, "vpdpwssd zmm", kZmm, 32, uk_peak_loop_dot_s16_zmm),
     UK_PEAK_LOOP("avx512_bf16", kBf16, "vdpbf16ps zmm", kZmm, 32, uk_peak_loop_dot_bf16_zmm),
 };

@@ -4,6 +4,7 @@
 #include "bench/tile_bench.h"
 
 #include <benchmark/benchmark.h>
+#include <dlfcn.h>
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -34,10 +35,15 @@ constexpr char kHelp[] =
     "          memcpy% of the rate of memcpy from one to the other, measured in turn\n"
     "\n"
     "A tile above 101 % of its peak is an error of measurement and fails the run.\n"
+    "  --against=FILE  only the mmt4d tiles that this shared object has as well, by their symbols, "
+    "in\n"
+    "                  L1: library% is its speed, measured in turn with the library's own\n"
+    "\n"
     "Exit codes: 0; 1 a type without a peak; 2 a wrong option; 3 a figure above 101 %; 77 this "
     "CPU\n"
     "lacks the level and nothing was measured. The options are Google Benchmark's:\n\n";
 
+constexpr char kAgainst[] = "--against=";
 constexpr double kMaxPercentOfPeak = 101;
 constexpr double kSecondsPerBenchmark = 0.025;
 constexpr size_t kMinPairs = 3;
@@ -172,29 +178,41 @@ void note_best(Outcome& outcome, const Best& now) {
   if (now.percent > best.percent) best = now;
 }
 
+// Operands of one tile.
+struct Panels {
+  char *lhs, *rhs, *out;
+  uk_index_t k1;
+
+  Panels(const uk_tile_row_t* row, size_t bytes) {
+    const Mmt4dType type = *find_mmt4d_type(row->flags);
+    const Mmt4dTypeNames& names = names_of(*row);
+    const size_t lhs_step = static_cast<size_t>(row->m0 * row->k0 * type.lhs_bits / 8);
+    const size_t rhs_step = static_cast<size_t>(row->n0 * row->k0 * type.rhs_bits / 8);
+    const size_t steps = std::max<size_t>(bytes / (lhs_step + rhs_step), 1);
+    lhs = arena();
+    rhs = lhs + round_up(steps * lhs_step, 64);
+    out = rhs + round_up(steps * rhs_step, 64);
+    fill(lhs, steps * lhs_step, names.lhs);
+    fill(rhs, steps * rhs_step, names.rhs);
+    k1 = static_cast<uk_index_t>(steps);
+  }
+  void run(uk_mmt4d_tile_fn* tile, uint64_t n) const {
+    for (; n > 0; --n) tile(out, lhs, rhs, k1, 0);
+  }
+};
+
 void bench_mmt4d(benchmark::State& state, const uk_tile_row_t* row, size_t panel_bytes,
                  bool in_summary, Outcome* outcome) {
-  const Mmt4dType type = *find_mmt4d_type(row->flags);
-  const Mmt4dTypeNames& names = names_of(*row);
   const PeakLoop* peak = find_peak_loop(row->flags, row->isa);
   if (!peak) {
     outcome->no_peak = true;
     state.SkipWithError("no peak loop for this type on this level");
     return;
   }
-  const size_t lhs_step = static_cast<size_t>(row->m0 * row->k0 * type.lhs_bits / 8);
-  const size_t rhs_step = static_cast<size_t>(row->n0 * row->k0 * type.rhs_bits / 8);
-  const size_t k1 = std::max<size_t>(panel_bytes / (lhs_step + rhs_step), 1);
-  char* const lhs = arena();
-  char* const rhs = lhs + round_up(k1 * lhs_step, 64);
-  char* const out = rhs + round_up(k1 * rhs_step, 64);
-  fill(lhs, k1 * lhs_step, names.lhs);
-  fill(rhs, k1 * rhs_step, names.rhs);
+  const Panels panels(row, panel_bytes);
   const auto tile = reinterpret_cast<uk_mmt4d_tile_fn*>(row->function);
-  const auto run = [&](uint64_t n) {
-    for (; n > 0; --n) tile(out, lhs, rhs, static_cast<uk_index_t>(k1), 0);
-  };
-  const double ops = 2.0 * row->m0 * row->n0 * row->k0 * static_cast<double>(k1);
+  const auto run = [&](uint64_t n) { panels.run(tile, n); };
+  const double ops = 2.0 * row->m0 * row->n0 * row->k0 * static_cast<double>(panels.k1);
   for (auto _ : state) {
     const Pair pair = time_in_turns(run, peak->run);
     const double percent = 100 * pair.speed * ops / peak->ops_per_iteration;
@@ -210,6 +228,21 @@ void bench_mmt4d(benchmark::State& state, const uk_tile_row_t* row, size_t panel
     if (in_summary) note_best(*outcome, {row, peak->instruction, percent, ops / pair.seconds});
   }
   state.SetLabel("of " + std::string(peak->instruction));
+}
+
+// `other` against the row's own function.
+void bench_against(benchmark::State& state, const uk_tile_row_t* row, uk_mmt4d_tile_fn* other,
+                   size_t panel_bytes) {
+  const Panels panels(row, panel_bytes);
+  const auto own = reinterpret_cast<uk_mmt4d_tile_fn*>(row->function);
+  for (auto _ : state) {
+    const Pair pair = time_in_turns([&](uint64_t n) { panels.run(other, n); },
+                                    [&](uint64_t n) { panels.run(own, n); });
+    state.SetIterationTime(pair.seconds);
+    state.counters["library%"] = 100 * pair.speed;
+    state.counters["ns"] = 1e9 * pair.seconds;
+    state.counters["library_ns"] = 1e9 * pair.reference_seconds;
+  }
 }
 
 // ---------------------------------------------------------------- pack, unpack
@@ -295,15 +328,42 @@ void register_benchmarks(const std::string& arch, const std::string& isa, Outcom
   }
 }
 
+// The functions that `path` has under the symbols of mmt4d rows. Returns how many there are.
+size_t register_against(const std::string& arch, const std::string& isa, const char* path) {
+  void* const library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  if (!library) {
+    std::fprintf(stderr, "%s\n", dlerror());
+    return 0;
+  }
+  size_t found = 0;
+  for (size_t i = 0; i < uk_tile_count(); ++i) {
+    const uk_tile_row_t* row = uk_tile_at(i);
+    if (row->op != UK_OP_MMT4D || arch != row->arch || isa != row->isa) continue;
+    const auto other = reinterpret_cast<uk_mmt4d_tile_fn*>(dlsym(library, row->symbol));
+    if (!other) continue;
+    const std::string name = std::string(row->symbol) + "/against";
+    benchmark::RegisterBenchmark(name.c_str(), bench_against, row, other, cache_bytes(1) / 2)
+        ->UseManualTime();
+    ++found;
+  }
+  if (found == 0) std::fprintf(stderr, "%s has no mmt4d tile of %s.\n", path, isa.c_str());
+  return found;
+}
+
 }  // namespace
 
 int run_tile_bench(const char* arch, const char* isa, int argc, char** argv) {
   // Each benchmark repeats itself as often as it needs, so one iteration is enough.
   std::string one_iteration = "--benchmark_min_time=0";
   std::vector<char*> arguments = {argv[0], one_iteration.data()};
+  const char* against = nullptr;
   for (int i = 1; i < argc; ++i) {
     if (std::strcmp(argv[i], "--help") == 0) std::fputs(kHelp, stdout);
-    arguments.push_back(argv[i]);
+    if (std::strncmp(argv[i], kAgainst, std::strlen(kAgainst)) == 0) {
+      against = argv[i] + std::strlen(kAgainst);
+    } else {
+      arguments.push_back(argv[i]);
+    }
   }
   int count = static_cast<int>(arguments.size());
   arguments.push_back(nullptr);
@@ -317,7 +377,11 @@ int run_tile_bench(const char* arch, const char* isa, int argc, char** argv) {
     return 77;
   }
   Outcome outcome;
-  register_benchmarks(arch, isa, outcome);
+  if (!against) {
+    register_benchmarks(arch, isa, outcome);
+  } else if (register_against(arch, isa, against) == 0) {
+    return 2;
+  }
   benchmark::RunSpecifiedBenchmarks();
   benchmark::Shutdown();
   print_summary(outcome);

@@ -6,6 +6,10 @@ set(uk_package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/ukernel)
 
 install(FILES ukernel/ukernel.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/ukernel)
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+if(UK_GENERATE)  # without Python there is nothing to write it
+  install(FILES ${UK_GENERATED_DIR}/${UK_ARCH}/tiles.json
+    DESTINATION ${CMAKE_INSTALL_DATADIR}/ukernel)
+endif()
 if(TARGET ukernel_conformance)
   install(TARGETS ukernel_conformance ukernel_conformance_tool
     PUBLIC_HEADER DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/ukernel)

@@ -33,11 +33,16 @@ if(UK_SANITIZE MATCHES "undefined")
   list(APPEND UK_TILE_FLAGS -fno-sanitize=null,object-size,pointer-overflow)
 endif()
 
-# uk_add_isa(<arch> <isa>): every .cc of arch/<arch>/<isa>/ joins the library, with that level's flags.
+# uk_add_isa(<arch> <isa>): every .cc of arch/<arch>/<isa>/, and every file generated for the level,
+# joins the library with that level's flags.
 function(uk_add_isa arch isa)
   set(target ukernel_${arch}_${isa})
   file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/arch/${arch}/${isa}/*.cc)
-  add_library(${target} OBJECT ${sources})
+  file(GLOB generated ${UK_GENERATED_DIR}/${arch}/${isa}/*.cc)
+  if(NOT sources AND NOT generated)
+    return()
+  endif()
+  add_library(${target} OBJECT ${sources} ${generated})
   target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR})
   target_compile_options(${target} PRIVATE
     ${UK_WARNING_FLAGS} ${UK_OBJECT_FLAGS} ${UK_TILE_FLAGS} ${UK_FLAGS_${arch}_${isa}})

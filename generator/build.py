@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Callable, Iterator
 
 from generator import library
-from generator.library import HandRow
+from generator.copy_tile import CopyTile, emit_copies
+from generator.library import AnyTile, HandRow
 from generator.model import RequestError, Tile
 from generator.requests import Answer, Asked, Request
 
@@ -50,12 +51,13 @@ def source(answer: Answer) -> str:
             symbol=how.tile.symbol, tile=how.tile, columns=", ".join(how.columns),
             op="mmt4d" if isinstance(how.tile, Tile) else how.tile.op,
             define=how.macro.replace("UK_", "UK_DEFINE_"))
+    if isinstance(answer.tile, CopyTile):
+        return emit_copies([answer.tile])
     try:
         from generator.emit import emit  # takes longer than all else where everything is cached
     except ImportError as error:
         raise RequestError(f"the generator needs Jinja2 (Debian: python3-jinja2): {error}") from None
     from generator.plan import make_plan
-    assert isinstance(answer.tile, Tile)
     return emit([make_plan(answer.tile, how)])
 
 
@@ -138,6 +140,7 @@ class Options:
     cc: str
     kind: str  # a key of SUFFIX
     self_contained: bool
+    without_grid: bool
 
 
 # A precompiled header takes as long as two or three tiles save with it.
@@ -239,9 +242,8 @@ def _code_bytes(object_file: Path) -> int:
     return total
 
 
-def layout(answer: Answer) -> dict:
+def layout(t: AnyTile) -> dict:
     """The operands as they lie in memory, innermost dimension last."""
-    t = answer.tile
     if isinstance(t, Tile):
         return {"lhs": {"type": t.type.lhs, "shape": ["k1", t.m0, t.k0]},
                 "rhs": {"type": t.type.rhs, "shape": ["k1", t.n0, t.k0]},
@@ -266,7 +268,7 @@ def _index(options: Options, compiler: Compiler | None, asked: dict[Request, Ask
             "request": request.text, "count": asked[request].count,
             "requested_symbol": answer.asked.symbol, "symbol": symbol, "note": answer.note,
             "origin": answer.origin, "file": file, "features": sorted(features),
-            "numerics": answer.how.numerics, "layout": layout(answer),
+            "numerics": answer.how.numerics, "layout": layout(answer.tile),
             "code_bytes": code_bytes.get(symbol)})
     return {"arch": options.arch, "emit": options.kind,
             "compiler": compiler and compiler.version.partition("\n")[0], "requests": rows}
@@ -305,6 +307,10 @@ def build(options: Options, asked: dict[Request, Asked], answers: dict[Request, 
     """Writes the output directory and returns the index."""
     wanted = {a.tile.symbol: a for a in answers.values()
               if options.self_contained or a.origin == "generated"}
+    if options.without_grid:
+        from generator.tiles import generated_rows
+        for row in generated_rows(options.arch):
+            wanted.pop(row.tile.symbol, None)
     work = Build(options)
     work.make(list(wanted.values()))
     files = {symbol: work.cached(answer) for symbol, answer in sorted(wanted.items())}

@@ -11,10 +11,14 @@ from typing import NoReturn
 
 from generator import library
 from generator.build import INDEX, SUFFIX, Options, build, source
+from generator.coverage import add_coverage_parser
 from generator.library import HandRow
 from generator.model import RequestError, Tile
-from generator.requests import Answer, Request, find_answer, make_request, read_manifests
+from generator.query import add_query_parser
+from generator.requests import (Answer, Asked, Request, find_answer, make_request, parse_line,
+                                read_manifests)
 from generator.select import choose_primitive
+from generator.tiles_json import add_table_parser
 
 EXIT_ERROR = 2
 
@@ -39,7 +43,7 @@ def _default_cache() -> Path:
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(prog="generator", description="Tile functions on request.")
     commands = parser.add_subparsers(dest="command", required=True, parser_class=_Parser)
-    arch = {"default": "x86_64", "choices": ["x86_64", "arm_64"]}
+    arch = {"default": "x86_64", "choices": library.ARCHS}
     manifest = {"nargs": "+", "required": True, "metavar": "FILE",
                 "help": "requests, one a line: 'mmt4d s8s8s32 12x32x4 avx512_vnni [f32acc]', "
                         "'pack x32 8x1 [t] avx2_fma', '# comment', or JSON objects with the members "
@@ -67,14 +71,34 @@ def _parser() -> argparse.ArgumentParser:
                       help="what was built is kept here; by default ~/.cache/ukernel-tiles")
     make.add_argument("--emit", choices=list(SUFFIX), default="archive", dest="kind",
                       help="what to write for the tiles; archive by default")
-    make.add_argument("--self-contained", action="store_true",
-                      help="build also what the library has by hand")
+    beside = make.add_mutually_exclusive_group()
+    beside.add_argument("--self-contained", action="store_true",
+                        help="build also what the library has by hand")
+    beside.add_argument("--without-grid", action="store_true",
+                        help="leave out also what the library's own build generates: for programs that "
+                             "link all of that library, and would have these tiles twice")
     make.set_defaults(run=_build)
+
+    sources = commands.add_parser(
+        "library", help="write the sources that the library's own build compiles beside the "
+                        "hand-written ones: the grid of generator/tiles.py, and these requests")
+    sources.add_argument("--manifest", action="append", default=[], metavar="FILE",
+                         help="requests, one a line")
+    sources.add_argument("--tile", action="append", default=[], metavar="REQUEST",
+                         help="a request, as in a manifest")
+    sources.add_argument("--arch", **arch)
+    sources.add_argument("--out", required=True, type=Path, metavar="DIR",
+                         help="a directory of its own: any other file in it goes")
+    sources.set_defaults(run=_library)
 
     explain = commands.add_parser("explain", help="say what each request gets, and why")
     explain.add_argument("--manifest", **manifest)
     explain.add_argument("--arch", **arch)
     explain.set_defaults(run=_explain)
+
+    add_query_parser(commands, arch)
+    add_coverage_parser(commands, arch)
+    add_table_parser(commands)
     return parser
 
 
@@ -82,6 +106,16 @@ def _answer(request: Request, arch: str) -> Answer:
     if not library.levels(arch):
         raise RequestError(f"the generator makes no tiles for {arch}")
     return find_answer(request.tile(arch))
+
+
+def _answers(asked: dict[Request, Asked], arch: str) -> dict[Request, Answer]:
+    answers = {}
+    for request, where in asked.items():
+        try:
+            answers[request] = _answer(request, arch)
+        except RequestError as error:
+            raise RequestError(f"{where.place}: {error}") from None
+    return answers
 
 
 def _tile(arguments: argparse.Namespace) -> None:
@@ -102,16 +136,24 @@ def _build(arguments: argparse.Namespace) -> None:
     cc = arguments.cc or os.environ.get("CXX") or (
         "clang++" if arguments.kind == "bitcode" else "c++")
     asked = read_manifests(arguments.manifest)
-    answers = {}
-    for request, where in asked.items():
-        try:
-            answers[request] = _answer(request, arguments.arch)
-        except RequestError as error:
-            raise RequestError(f"{where.place}: {error}") from None
+    answers = _answers(asked, arguments.arch)
     options = Options(arguments.arch, arguments.out.absolute(),
                       (arguments.cache or _default_cache()).absolute(), arguments.jobs, cc,
-                      arguments.kind, arguments.self_contained)
+                      arguments.kind, arguments.self_contained, arguments.without_grid)
     build(options, asked, answers)
+
+
+def _library(arguments: argparse.Namespace) -> None:
+    extra = []
+    for text in arguments.tile:
+        request = parse_line(text)
+        if not request:
+            raise RequestError(f"'{text}' is not a request")
+        extra.append(_answer(request, arguments.arch).tile)
+    asked = read_manifests(arguments.manifest)
+    extra += [answer.tile for answer in _answers(asked, arguments.arch).values()]
+    from generator.library_build import write_library_sources  # needs Jinja2, which takes its time
+    write_library_sources(arguments.arch, extra, arguments.out.absolute())
 
 
 def _explanation(request: Request, arch: str) -> str:
@@ -120,7 +162,7 @@ def _explanation(request: Request, arch: str) -> str:
     except RequestError as error:
         return f"refused    {request.text}: {error}"
     notes = [answer.note] if answer.note else []
-    if answer.origin == "generated":
+    if answer.origin == "generated" and isinstance(answer.tile, Tile):
         from generator.plan import make_plan
         notes.append(make_plan(answer.tile, answer.how).describe())
     return f"{answer.origin:10} {request.text}: {'; '.join([answer.tile.symbol, *notes])}"

@@ -1,9 +1,12 @@
-"""Pack and unpack tiles: what is asked for by them."""
+"""Pack and unpack tiles: what is asked for by them, and their source.
+
+Their code is arch/<arch>/pack_tile.h, for every shape, width and order; a tile is a row on it."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import Iterable
 
 from generator.model import MAX_TILE, RequestError
 
@@ -12,6 +15,10 @@ WIDTHS = ("x4", "x8", "x16", "x32", "x64")
 _SYMBOL = re.compile(
     r"uk_(?P<op>pack|unpack)_tile_(?P<width>x\d+)_(?P<tile0>\d+)x(?P<tile1>\d+)(?P<transposed>_t)?_"
     r"(?P<arch>x86_64|arm_64)_(?P<isa>[a-z0-9_]+)$")
+
+
+# The levels whose vectors pack_tile.h has code for.
+_LEVELS = {"x86_64": ("sse2", "avx2_fma", "avx512_base")}
 
 
 @dataclass(frozen=True)
@@ -47,3 +54,37 @@ class CopyTile:
             raise RequestError(f"'{symbol}' is not the symbol of a pack or unpack tile")
         return CopyTile(match["op"], match["width"], int(match["tile0"]), int(match["tile1"]),
                         bool(match["transposed"]), match["arch"], match["isa"])
+
+
+@dataclass(frozen=True)
+class CopyCode:
+    """What a tile is generated with: the one way that there is."""
+
+    numerics: str = "exact"
+
+
+def copy_level(arch: str, level: str) -> str:
+    """The level that serves copies where `level` is asked for: the best with code of its own."""
+    from generator import library  # which knows copy tiles
+    return next(served.name for served in library.levels_served_by(arch, level)
+                if served.name in _LEVELS[arch])
+
+
+_SOURCE = """\
+// {what}, generated.
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions; see LICENSE.
+#include "arch/{arch}/pack_tile.h"
+
+{rows}
+"""
+
+
+def emit_copies(tiles: Iterable[CopyTile]) -> str:
+    """One source file for tiles of one level that copy_level names."""
+    tiles = list(tiles)
+    (arch, isa), = {(tile.arch, tile.isa) for tile in tiles}
+    what = tiles[0].symbol if len(tiles) == 1 else f"Pack and unpack tiles of {isa}"
+    rows = (f"UK_DEFINE_{tile.op.upper()}_TILE({tile.width}, {tile.tile0}, {tile.tile1}, "
+            f"{'transposed' if tile.transposed else 'straight'}, {arch}, {isa})" for tile in tiles)
+    return _SOURCE.format(what=what, arch=arch, rows="\n".join(rows))

@@ -1,11 +1,14 @@
-"""The x86-64 levels: registers and primitives, as data."""
+"""The x86-64 levels: registers and primitives, as data.
+
+Costs are those of Intel cores since Skylake: vector ports 0, 1 and 5, of which 0 and 1 multiply and 5
+shuffles; with 512-bit vectors, 0 and 5.
+"""
 
 from __future__ import annotations
 
-from generator.model import TYPES, Isa, Primitive
+from dataclasses import dataclass
 
-# Steps of a widening take {x}, the value so far; the first one takes the units as loaded.
-Steps = tuple[str, ...]
+from generator.model import TYPES, Cost, Isa, Primitive, Steps
 
 
 def _setr(prefix: str, lane: str, values: list[int]) -> str:
@@ -24,29 +27,37 @@ def _shuffle_ps(prefix: str, si: str, control: str) -> str:
 
 SSE2 = Isa(
     name="sse2", arch="x86_64", includes=("arch/x86_64/sse2/idioms.h",), registers=16,
-    vector_bytes=16, int_vector="__m128i",
+    vector_bytes=16, vector_ports=3, int_vector="__m128i",
     deinterleave={32: (_shuffle_ps("_mm", "si128", "0x88"), _shuffle_ps("_mm", "si128", "0xDD")),
                   64: ("_mm_unpacklo_epi64({a}, {b})", "_mm_unpackhi_epi64({a}, {b})")},
-    broadcast={32: "_mm_set1_epi32(load_s32({p}))", 64: "_mm_set1_epi64x(load_s64({p}))"})
+    deinterleave_shuffles=1,
+    broadcast={32: "_mm_set1_epi32(load_s32({p}))", 64: "_mm_set1_epi64x(load_s64({p}))",
+               128: "load_128<16>({p})"},
+    broadcast_shuffles=1, copies_operands=True)
 
 AVX2_FMA = Isa(
     name="avx2_fma", arch="x86_64", includes=("arch/x86_64/avx2_fma/idioms.h",), registers=16,
-    vector_bytes=32, int_vector="__m256i",
+    vector_bytes=32, vector_ports=3, int_vector="__m256i",
     # Shuffles work in 128-bit halves: quarters 0 2 1 3 put the halves' results in order.
     deinterleave={32: tuple(f"_mm256_permute4x64_epi64({_shuffle_ps('_mm256', 'si256', c)}, 0xD8)"
                             for c in ("0x88", "0xDD")),
                   64: tuple(f"_mm256_permute4x64_epi64(_mm256_unpack{half}_epi64({{a}}, {{b}}), 0xD8)"
                             for half in ("lo", "hi"))},
-    broadcast={32: "_mm256_set1_epi32(load_s32({p}))", 64: "_mm256_set1_epi64x(load_s64({p}))"})
+    deinterleave_shuffles=2,
+    broadcast={32: "_mm256_set1_epi32(load_s32({p}))", 64: "_mm256_set1_epi64x(load_s64({p}))",
+               128: "_mm256_broadcastsi128_si256(load_128<16>({p}))", 256: "load_256<32>({p})"})
 
 AVX_VNNI = Isa(**{**AVX2_FMA.__dict__, "name": "avx_vnni"})
 
 AVX512_BASE = Isa(
     name="avx512_base", arch="x86_64", includes=("arch/x86_64/avx512_base/idioms.h",), registers=32,
-    vector_bytes=64, int_vector="__m512i",
+    vector_bytes=64, vector_ports=2, int_vector="__m512i",
     deinterleave={32: (_permute2_512("epi32", 0, 16), _permute2_512("epi32", 1, 16)),
                   64: (_permute2_512("epi64", 0, 8), _permute2_512("epi64", 1, 8))},
-    broadcast={32: "_mm512_set1_epi32(load_s32({p}))", 64: "_mm512_set1_epi64(load_s64({p}))"})
+    deinterleave_shuffles=1,
+    broadcast={32: "_mm512_set1_epi32(load_s32({p}))", 64: "_mm512_set1_epi64(load_s64({p}))",
+               128: "_mm512_broadcast_i32x4(load_128<16>({p}))",
+               256: "_mm512_broadcast_i64x4(load_256<32>({p}))"})
 
 AVX512_VNNI = Isa(**{**AVX512_BASE.__dict__, "name": "avx512_vnni"})
 AVX512_BF16 = Isa(**{**AVX512_BASE.__dict__, "name": "avx512_bf16"})
@@ -69,6 +80,7 @@ class _Names:
     """Spellings that depend only on the register width."""
 
     def __init__(self, isa: Isa) -> None:
+        self.isa = isa
         self.bits = isa.vector_bytes * 8
         self.mm = "_mm" if self.bits == 128 else f"_mm{self.bits}"
         self.si = f"si{self.bits}"
@@ -89,8 +101,14 @@ class _Names:
             ("epi16", "epi32"): (f"_mm_srai_epi32({low16}({{x}}, {{x}}), 16)",),
         }[source, to]
 
+    def widen_cost(self, steps: int = 1) -> Cost:
+        return Cost(shuffle=steps) if self.bits > 128 else Cost(multiply=1, shuffle=steps)
+
     def set1(self, value: str) -> str:
         return f"{self.mm}_set1_epi32({value})"
+
+    def xor(self, bits: str) -> str:
+        return f"{self.mm}_xor_{self.si}({{x}}, {self.set1(f'static_cast<int>({bits})')})"
 
     def spread(self, shift: int, mask: str) -> str:
         """x | x << shift, masked: takes a value apart into two fields of the lane."""
@@ -101,62 +119,190 @@ class _Names:
         return (f"{self.mm}_sub_{lane}({self.mm}_xor_{self.si}({{x}}, {self.set1(bits)}), "
                 f"{self.set1(bits)})")
 
+    def row_sums(self, offset: int, has_vnni: bool, infix: str) -> dict:
+        """Sums of s8, times what the columns were decoded to be too large."""
+        byte = f"{self.mm}_set1_epi8({offset if offset < 128 else offset - 256})"
+        if has_vnni:
+            sums = f"{self.mm}_dpbusd{infix}_epi32({{sums}}, {byte}, {{x}})"
+            cost = Cost(1)
+        elif self.bits > 128:
+            sums = (f"{self.mm}_add_epi32({{sums}}, {self.mm}_madd_epi16({self.mm}_maddubs_epi16("
+                    f"{byte}, {{x}}), {self.mm}_set1_epi16(1)))")
+            cost = Cost(2, 1)
+        else:
+            sums = ("_mm_add_epi32({sums}, _mm_madd_epi16(_mm_add_epi16(_mm_srai_epi16({x}, 8), "
+                    f"_mm_srai_epi16(_mm_slli_epi16({{x}}, 8), 8)), _mm_set1_epi16({offset})))")
+            cost = Cost(4, 2)
+        return {"rhs_offset": offset, "row_sums": sums, "row_sums_cost": cost}
 
-def _integer_units(n: _Names, k: int) -> dict[str, tuple[int, Steps | None, Steps | None]]:
-    """Per element type: unit bytes, widening as LHS and as RHS, to k elements in a 32-bit lane: s16
-    each for k <= 2, bytes for k = 4. With k = 1 the lane's upper s16 is multiplied too, so one side
-    has to have zero there: the LHS."""
+    def permute_bytes(self, order: list[int]) -> str:
+        """Bytes order[i] of each 16 to place i."""
+        control = _setr("_mm", "epi8", order)
+        if self.bits == 256:
+            control = f"_mm256_broadcastsi128_si256({control})"
+        if self.bits == 512:
+            control = f"_mm512_broadcast_i32x4({control})"
+        return f"{self.mm}_shuffle_epi8({{x}}, {control})"
+
+    def reorder(self, k_order: tuple[tuple[int, ...], ...], element_bytes: int) -> str:
+        """Units of which whole ones fill 16 bytes: their elements part by part."""
+        elements = [k for part in k_order for k in part]
+        unit = [k * element_bytes + b for k in elements for b in range(element_bytes)]
+        return self.permute_bytes([first + b for first in range(0, 16, len(unit)) for b in unit])
+
+
+@dataclass(frozen=True)
+class _Element:
+    """How an element type becomes k elements of a 32-bit lane."""
+
+    unit_bytes: int
+    as_lhs: Steps | None
+    as_rhs: Steps
+    cost: Cost
+    offset: int = 0  # as RHS
+
+
+def _integer_elements(n: _Names, k: int) -> dict[str, _Element]:
+    """s16 each for k <= 2, bytes for k = 4, there unsigned as RHS. With k = 1 the lane's upper s16 is
+    multiplied too, so one side has to have zero there: the LHS."""
     if k == 4:
         nibbles = (*n.widen("epu16", "epi32"), n.spread(8, "0x00FF00FF"), n.spread(4, "0x0F0F0F0F"),
-                   n.sign_extend_nibbles("epi8", "0x08080808"))
-        # The dot wants its LHS unsigned: flipping the sign bits of an s8 adds 128.
-        flip = (f"{n.mm}_xor_{n.si}({{x}}, {n.set1('static_cast<int>(0x80808080)')})",)
-        return {"s8": (4, flip, None), "u8": (4, None, None), "s4": (2, None, nibbles)}
+                   n.xor("0x08080808"))
+        return {"s8": _Element(4, None, (n.xor("0x80808080"),), Cost(any=1), 128),
+                "u8": _Element(4, None, (), Cost()),
+                "s4": _Element(2, None, nibbles, n.widen_cost() + Cost(multiply=2, any=5), 8)}
     if k == 2:
         nibble_pair = (*n.widen("epu8", "epi32"), n.spread(12, "0x000F000F"))
+        s8, u8 = n.widen("epi8", "epi16"), n.widen("epu8", "epi16")
+        pair_cost = n.widen_cost(2) + Cost(multiply=1, any=2)
         return {
-            "s16": (4, None, None),
-            "s8": (2, n.widen("epi8", "epi16"), n.widen("epi8", "epi16")),
-            "u8": (2, n.widen("epu8", "epi16"), n.widen("epu8", "epi16")),
-            "u4": (1, None, nibble_pair),
-            "s4": (1, None, (*nibble_pair, n.sign_extend_nibbles("epi16", "0x00080008"))),
+            "s16": _Element(4, None, (), Cost()),
+            "s8": _Element(2, s8, s8, n.widen_cost()),
+            "u8": _Element(2, u8, u8, n.widen_cost()),
+            "u4": _Element(1, None, nibble_pair, pair_cost),
+            "s4": _Element(1, None, (*nibble_pair, n.sign_extend_nibbles("epi16", "0x00080008")),
+                           pair_cost + Cost(any=2)),
         }
     low_half = f"{n.mm}_and_{n.si}({{x}}, {n.set1('0xFFFF')})"
-    return {
-        "s16": (2, n.widen("epu16", "epi32"), n.widen("epu16", "epi32")),
-        "s8": (1, (*n.widen("epi8", "epi32"), low_half), n.widen("epi8", "epi32")),
-        "u8": (1, n.widen("epu8", "epi32"), n.widen("epu8", "epi32")),
-    }
+    s16, s8, u8 = (n.widen("epu16", "epi32"), n.widen("epi8", "epi32"), n.widen("epu8", "epi32"))
+    return {"s16": _Element(2, s16, s16, n.widen_cost()),
+            "s8": _Element(1, (*s8, low_half), s8, n.widen_cost(2)),
+            "u8": _Element(1, u8, u8, n.widen_cost(2))}
+
+
+def _nibble_primitives(isa: Isa, has_vnni: bool, infix: str, common: dict) -> list[Primitive]:
+    """Eight k a lane, whose 32 bits are the nibbles of a column. An s4 + 8 is a u4, got by flipping
+    its sign bit; 8 times the row's sum is subtracted in the end.
+
+    The nibbles are not brought in order; the row's elements are, once for all columns. As pairs of
+    s16, part p, after a shift by 4 * p:
+
+        column: k = p | k = p + 4 << 16        row: alike
+
+    As bytes, the even and the odd nibbles:
+
+        column: k = 0 2 4 6, k = 1 3 5 7       row: alike
+    """
+    n = _Names(isa)
+    pairs = tuple((p, p + 4) for p in range(4))
+    quads = ((0, 2, 4, 6), (1, 3, 5, 7))
+    flipped = n.xor("0x88888888")
+
+    def masked(x: str, mask: str) -> str:
+        return f"{n.mm}_and_{n.si}({x}, {n.set1(mask)})"
+
+    def as_pairs(x: str) -> tuple[Steps, ...]:
+        return (*((masked(f"{n.mm}_srli_epi32({x}, {4 * p})" if p else x, "0x000F000F"),)
+                  for p in range(3)), (f"{n.mm}_srli_epi16({x}, 12)",))
+
+    swap16 = ("_mm_unpacklo_epi16({x}, _mm_srli_si128({x}, 8))" if isa.vector_bytes == 16 else
+              n.reorder(pairs, 2))
+    dot_pairs = {"dot": f"{n.mm}_add_epi32({{acc}}, {n.mm}_madd_epi16({{a}}, {{b}}))",
+                 "separate_add": True,
+                 "dot_cost": Cost(multiply=1, any=1), "latency": 1}
+    if has_vnni:
+        dot_pairs = {"dot": f"{n.mm}_dpwssd{infix}_epi32({{acc}}, {{a}}, {{b}})",
+                     "dot_cost": Cost(multiply=1), "latency": 5}
+    pairs_registers = 1 if has_vnni else 2
+    found = [Primitive(
+        isa, TYPES["s16u4s32"], pairs, lhs_unit_bytes=16, rhs_unit_bytes=4, decode=as_pairs("{x}"),
+        decode_cost=Cost(multiply=3, any=3), stage_lhs=(swap16,), stage_lhs_cost=Cost(shuffle=2),
+        registers=pairs_registers, **dot_pairs, **common)]
+
+    s8s4 = {"lhs_unit_bytes": 8, "rhs_unit_bytes": 4, **n.row_sums(8, has_vnni, infix), **common}
+    if isa.vector_bytes == 16:  # no VPMADDUBSW
+        return found + [Primitive(
+            isa, TYPES["s8s4s32"], pairs, decode=as_pairs(flipped), decode_cost=Cost(3, 4),
+            stage_lhs=(*n.widen("epi8", "epi16"), swap16), stage_lhs_cost=Cost(1, 0, 3),
+            registers=pairs_registers + 1, **dot_pairs, **s8s4)]
+
+    if isa.vector_bytes == 64:  # (x ^ 8) & 15 in one instruction
+        def nibbles(x: str) -> Steps:
+            return (f"_mm512_ternarylogic_epi32({x}, {n.set1('0x08080808')}, "
+                    f"{n.set1('0x0F0F0F0F')}, 0x28)",)
+        as_quads = (nibbles("{x}"), nibbles("_mm512_srli_epi32({x}, 4)"))
+        decode_cost = Cost(multiply=1, any=2)
+    else:
+        as_quads = ((masked(flipped, "0x0F0F0F0F"),),
+                    (masked(f"{n.mm}_srli_epi32({flipped}, 4)", "0x0F0F0F0F"),))
+        decode_cost = Cost(multiply=1, any=3)
+    if has_vnni:
+        dot = {"dot": f"{n.mm}_dpbusd{infix}_epi32({{acc}}, {{b}}, {{a}})",
+               "dot_cost": Cost(multiply=1), "latency": 5, "registers": 2}
+    else:
+        # Sums of four products of u4 by s8 are s16, so the multiplication by ones can wait for both.
+        halves = [f"{n.mm}_maddubs_epi16({{b{p}}}, {{a{p}}})" for p in (0, 1)]
+        dot = {"dot": f"{n.mm}_add_epi32({{acc}}, {n.mm}_madd_epi16("
+                      f"{n.mm}_add_epi16({halves[0]}, {halves[1]}), {n.mm}_set1_epi16(1)))",
+               "dot_cost": Cost(multiply=3, any=2), "latency": 1, "registers": 3}
+    return found + [Primitive(
+        isa, TYPES["s8s4s32"], quads, decode=as_quads, decode_cost=decode_cost,
+        stage_lhs=(n.reorder(quads, 1),), stage_lhs_cost=Cost(shuffle=1), **dot, **s8s4)]
 
 
 def _integer_primitives(isa: Isa) -> list[Primitive]:
     n = _Names(isa)
     has_vnni = isa.name.endswith("vnni")
     infix = "_avx" if isa.name == "avx_vnni" else ""
-    found = []
+    common = {"lane_bits": 32, "acc_vector": isa.int_vector, "operand_vector": isa.int_vector,
+              "operand": "{x}", "zero": f"{n.mm}_setzero_{n.si}()", "load_out": "{load}",
+              "store_out": "{acc}", "numerics": "exact", "add": f"{n.mm}_add_epi32({{a}}, {{b}})"}
+    found = _nibble_primitives(isa, has_vnni, infix, common)
     for k in (4, 2, 1) if has_vnni else (2, 1):
-        units = _integer_units(n, k)
+        elements = _integer_elements(n, k)
         for name in ("s8s8s32", "u8s8s32", "s8s4s32", "s16s16s32", "s16u4s32", "s16s8s32"):
             kind = TYPES[name]
-            if kind.lhs not in units or kind.rhs not in units:
+            if kind.lhs not in elements or kind.rhs not in elements:
                 continue
-            lhs_bytes, widen_lhs, _ = units[kind.lhs]
-            rhs_bytes, _, widen_rhs = units[kind.rhs]
-            sums = subtract = None
-            if k == 4:
-                dot = f"{n.mm}_dpbusd{infix}_epi32({{acc}}, {{a}}, {{b}})"
-                if kind.lhs == "s8":
-                    sums = f"{n.mm}_dpbusd{infix}_epi32({{sums}}, {n.mm}_set1_epi8(-128), {{b}})"
-                    subtract = f"{n.mm}_sub_epi32({{acc}}, {{sums}})"
+            lhs, rhs = elements[kind.lhs], elements[kind.rhs]
+            more: dict = {"registers": 0}
+            if k == 4:  # one operand of the dot is unsigned
+                cost, latency = Cost(1), 5
+                if kind.lhs == "u8":
+                    dot = f"{n.mm}_dpbusd{infix}_epi32({{acc}}, {{a}}, {{b}})"
+                    rhs = _Element(rhs.unit_bytes, None, (), Cost())
+                else:
+                    dot = f"{n.mm}_dpbusd{infix}_epi32({{acc}}, {{b}}, {{a}})"
+                    more = {"registers": 1, **n.row_sums(rhs.offset, True, infix)}
             elif has_vnni:
-                dot = f"{n.mm}_dpwssd{infix}_epi32({{acc}}, {{a}}, {{b}})"
+                dot, cost, latency = f"{n.mm}_dpwssd{infix}_epi32({{acc}}, {{a}}, {{b}})", Cost(1), 5
             else:
                 dot = f"{n.mm}_add_epi32({{acc}}, {n.mm}_madd_epi16({{a}}, {{b}}))"
+                cost, latency, more = Cost(1, 1), 1, {"registers": 1, "separate_add": True}
             found.append(Primitive(
-                isa, kind, k, 32, isa.int_vector, isa.int_vector, "{x}", f"{n.mm}_setzero_{n.si}()", dot,
-                "{load}", "{acc}", "exact", lhs_bytes, rhs_bytes, widen_lhs, widen_rhs, sums, subtract,
-                temporaries=(1 if sums else 0) if has_vnni else 1, multiplies=1 if has_vnni else 2))
+                isa, kind, (tuple(range(k)),), dot=dot, dot_cost=cost, latency=latency,
+                lhs_unit_bytes=lhs.unit_bytes, rhs_unit_bytes=rhs.unit_bytes,
+                decode=(rhs.as_rhs,), decode_cost=rhs.cost, stage_lhs=lhs.as_lhs,
+                stage_lhs_cost=lhs.cost, **more, **common))
     return found
+
+
+# fma_rounded_to_<name> of the levels' idioms.h: cost, and cycles through the accumulator.
+_ROUNDING = {
+    ("f16", 16): (Cost(28, 36, 4), 57), ("bf16", 16): (Cost(32, 24, 14), 51),
+    ("f16", 32): (Cost(11, 7, 2), 38), ("bf16", 32): (Cost(2, 4), 9),
+    ("f16", 64): (Cost(3, 2, 3), 23), ("bf16", 64): (Cost(2, 4), 10),
+}
 
 
 def _float_primitives(isa: Isa) -> list[Primitive]:
@@ -169,51 +315,71 @@ def _float_primitives(isa: Isa) -> list[Primitive]:
     def as_int(x: str) -> str:
         return f"{n.mm}_castps_{n.si}({x})"
 
-    def multiply_add(lane: str) -> str:
+    def multiply_add(lane: str) -> dict:
         if has_fma:
-            return f"{n.mm}_fmadd_{lane}({{a}}, {{b}}, {{acc}})"
-        return f"{n.mm}_add_{lane}({{acc}}, {n.mm}_mul_{lane}({{a}}, {{b}}))"
+            return {"dot": f"{n.mm}_fmadd_{lane}({{a}}, {{b}}, {{acc}})", "dot_cost": Cost(1),
+                    "latency": 4, "embeds_broadcast": isa.vector_bytes == 64}
+        return {"dot": f"{n.mm}_add_{lane}({{acc}}, {n.mm}_mul_{lane}({{a}}, {{b}}))",
+                "dot_cost": Cost(2), "latency": 4, "registers": 1}
 
-    f16: Steps = (as_int("f16_to_f32({x})"),)
-    bf16: Steps = (as_int("bf16_to_f32({x})"),)
     acc = {"zero": f"{n.mm}_setzero_ps()", "acc_vector": n.v, "operand_vector": n.v,
-           "operand": as_ps("{x}"), "lane_bits": 32, "k": 1}
+           "operand": as_ps("{x}"), "lane_bits": 32, "acc_to_int": as_int("{x}"),
+           "int_to_acc": as_ps("{x}")}
     out_f32 = {"load_out": as_ps("{load}"), "store_out": as_int("{acc}")}
     chain = "fma_chain" if has_fma else "mul_add_chain"
-    halves = {"lhs_unit_bytes": 2, "rhs_unit_bytes": 2}
-    rounding = 8 if isa.registers == 16 else 15  # what compilers keep in flight
+    one = ((0,),)
     found = [
-        Primitive(isa, TYPES["f32f32f32"], dot=multiply_add("ps"), numerics=chain, lhs_unit_bytes=4,
-                  rhs_unit_bytes=4, **acc, **out_f32, multiplies=1 if has_fma else 2,
-                  temporaries=0 if has_fma else 1),
-        Primitive(isa, TYPES["f64f64f64"], 1, 64, n.v + "d", n.v + "d",
+        Primitive(isa, TYPES["f32f32f32"], one, numerics=chain, lhs_unit_bytes=4, rhs_unit_bytes=4,
+                  decode=((),), **multiply_add("ps"), **acc, **out_f32),
+        Primitive(isa, TYPES["f64f64f64"], one, 64, n.v + "d", n.v + "d",
                   f"{n.mm}_cast{n.si}_pd({{x}})", f"{n.mm}_setzero_pd()",
-                  multiply_add("pd"), f"{n.mm}_cast{n.si}_pd({{load}})", f"{n.mm}_castpd_{n.si}({{acc}})",
-                  chain, 8, 8, multiplies=1 if has_fma else 2, temporaries=0 if has_fma else 1),
+                  load_out=f"{n.mm}_cast{n.si}_pd({{load}})", store_out=f"{n.mm}_castpd_{n.si}({{acc}})",
+                  numerics=chain, lhs_unit_bytes=8, rhs_unit_bytes=8, decode=((),),
+                  **multiply_add("pd")),
     ]
-    for name, widen in (("f16", f16), ("bf16", bf16)):
-        common = {**acc, **halves, "widen_lhs": widen, "widen_rhs": widen}
-        plain = {"dot": multiply_add("ps"), "multiplies": 1 if has_fma else 2,
-                 "temporaries": 0 if has_fma else 1}
+    widen_f16: Steps = (as_int("f16_to_f32({x})"),)
+    widen_bf16: Steps = (as_int("bf16_to_f32({x})"),)
+    f16_cost = Cost(multiply=1) if has_fma else Cost(3, 6, 1)
+    bf16_cost = Cost(multiply=1, shuffle=1) if has_fma else Cost(shuffle=1)
+    # Two bf16 of a column are the lower and the upper half of a lane.
+    high_half = (f"{n.mm}_slli_epi32({{x}}, 16)",)
+    both_halves = (high_half, (f"{n.mm}_and_{n.si}({{x}}, {n.set1('static_cast<int>(0xFFFF0000)')})",))
+    forms = [
+        ("f16", {"k_order": one, "lhs_unit_bytes": 2, "rhs_unit_bytes": 2, "decode": (widen_f16,),
+                 "decode_cost": f16_cost, "stage_lhs": widen_f16, "stage_lhs_cost": f16_cost}),
+        ("bf16", {"k_order": one, "lhs_unit_bytes": 2, "rhs_unit_bytes": 2, "decode": (widen_bf16,),
+                  "decode_cost": bf16_cost, "stage_lhs": widen_bf16, "stage_lhs_cost": bf16_cost}),
+        ("bf16", {"k_order": ((0,), (1,)), "lhs_unit_bytes": 4, "rhs_unit_bytes": 4,
+                  "decode": both_halves, "decode_cost": Cost(multiply=1, any=1),
+                  "stage_lhs": widen_bf16, "stage_lhs_cost": bf16_cost}),
+    ]
+    for name, form in forms:
+        common = {**acc, **form}
         out_half = {"load_out": f"{name}_to_f32({{load}})", "store_out": f"f32_to_{name}({{acc}})"}
+        cost, latency = _ROUNDING[name, isa.vector_bytes]
         # Products of two f16 are exact in f32, so mul + add is the FMA chain; those of two bf16 can
         # underflow.
         to_f32 = "fma_chain" if has_fma or name == "f16" else "mul_add_chain"
         found += [
-            Primitive(isa, TYPES[f"{name}{name}f32"], numerics=to_f32, **common, **out_f32, **plain),
+            Primitive(isa, TYPES[f"{name}{name}f32"], numerics=to_f32, **common, **out_f32,
+                      **multiply_add("ps")),
             Primitive(isa, TYPES[f"{name}{name}{name}"], numerics="f32acc", **common, **out_half,
-                      **plain),
+                      **multiply_add("ps")),
             Primitive(isa, TYPES[f"{name}{name}{name}"], numerics="round_each_step", **common,
                       **out_half, dot=f"fma_rounded_to_{name}({{acc}}, {{a}}, {{b}})",
-                      temporaries=rounding, multiplies=8),
+                      dot_cost=cost, latency=latency,
+                      registers=8 if isa.registers == 16 else 15),  # what compilers keep in flight
         ]
     return found
 
 
 def _bf16_dot_primitives(isa: Isa) -> list[Primitive]:
-    common = {"k": 2, "lane_bits": 32, "acc_vector": "__m512", "operand_vector": "__m512bh",
-              "operand": "(__m512bh)({x})", "zero": "_mm512_setzero_ps()",
-              "dot": "_mm512_dpbf16_ps({acc}, {a}, {b})", "lhs_unit_bytes": 4, "rhs_unit_bytes": 4}
+    common = {"k_order": ((0, 1),), "lane_bits": 32, "acc_vector": "__m512",
+              "operand_vector": "__m512bh", "operand": "(__m512bh)({x})",
+              "zero": "_mm512_setzero_ps()", "dot": "_mm512_dpbf16_ps({acc}, {a}, {b})",
+              "dot_cost": Cost(1), "latency": 6, "lhs_unit_bytes": 4, "rhs_unit_bytes": 4,
+              "decode": ((),), "add": "_mm512_add_ps({a}, {b})",
+              "acc_to_int": "_mm512_castps_si512({x})", "int_to_acc": "_mm512_castsi512_ps({x})"}
     return [
         Primitive(isa, TYPES["bf16bf16f32"], load_out="_mm512_castsi512_ps({load})",
                   store_out="_mm512_castps_si512({acc})", numerics="bf16_dot", **common),

@@ -11,6 +11,8 @@ from typing import Iterator
 from generator.copy_tile import CopyTile
 from generator.model import TYPES, RequestError, Tile
 
+ARCHS = ("x86_64", "arm_64")
+
 ROOT = Path(__file__).resolve().parent.parent
 
 AnyTile = Tile | CopyTile
@@ -35,6 +37,11 @@ class Level:
 
     name: str
     rank: int
+    vector_registers: int
+    vector_bytes: int
+    fma: int
+    s16_dot: int
+    byte_dot: int
     features: frozenset[str]  # the tails of UK_CPU_*
 
 
@@ -80,7 +87,7 @@ def expand_rows(text: str) -> Iterator[tuple[str, list[str]]]:
             yield from _expand(line, macros)
 
 
-def _tile_of_row(macro: str, columns: list[str]) -> AnyTile:
+def tile_of_row(macro: str, columns: list[str]) -> AnyTile:
     if macro == "UK_MMT4D_TILE":
         lhs, rhs, out, m0, n0, k0, arch, isa, numerics = columns
         return Tile(TYPES[lhs + rhs + out], int(m0), int(n0), int(k0), arch, isa,
@@ -90,12 +97,23 @@ def _tile_of_row(macro: str, columns: list[str]) -> AnyTile:
     return CopyTile(op, width, int(tile0), int(tile1), order == "transposed", arch, isa)
 
 
+def row_text(tile: AnyTile, numerics: str) -> str:
+    """The row of a tiles.inc for this tile."""
+    if isinstance(tile, Tile):
+        t = tile.type
+        return (f"UK_MMT4D_TILE({t.lhs}, {t.rhs}, {t.out}, {tile.m0}, {tile.n0}, {tile.k0}, "
+                f"{tile.arch}, {tile.isa}, {numerics})")
+    order = "transposed" if tile.transposed else "straight"
+    return (f"UK_{tile.op.upper()}_TILE({tile.width}, {tile.tile0}, {tile.tile1}, {order}, "
+            f"{tile.arch}, {tile.isa})")
+
+
 @cache
 def hand_rows(arch: str) -> dict[AnyTile, HandRow]:
     rows = {}
     for path in sorted((ROOT / "arch" / arch).glob("*/tiles.inc")):
         for macro, columns in expand_rows(path.read_text(encoding="utf-8")):
-            tile = _tile_of_row(macro, columns)
+            tile = tile_of_row(macro, columns)
             rows[tile] = HandRow(macro, tuple(columns), tile)
     return rows
 
@@ -116,9 +134,10 @@ def levels(arch: str) -> dict[str, Level]:
 
     found = {}
     for arguments in re.findall(r"UK_ISA_LEVEL\(([^()]*)\)", text):
-        row_arch, isa, rank, _, _, field0, field7 = _split(arguments)
+        row_arch, isa, *numbers, field0, field7 = _split(arguments)
         if row_arch == arch:
-            found[isa] = Level(isa, int(rank), frozenset([*features(field0), *features(field7)]))
+            found[isa] = Level(isa, *map(int, numbers),
+                               frozenset([*features(field0), *features(field7)]))
     return found
 
 

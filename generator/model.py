@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 BITS = {"f64": 64, "f32": 32, "f16": 16, "bf16": 16, "s32": 32, "s16": 16, "s8": 8, "u8": 8,
         "s4": 4, "u4": 4}
@@ -48,7 +48,7 @@ class Isa:
     """An ISA level: its registers, and the operations that any lane type needs.
 
     The operations are C++ expressions. {a}, {b} stand for operands, {p} for a const char*.
-    Lanes have 32 or 64 bits; the dictionaries are keyed by that.
+    Lanes have 32 or 64 bits; `deinterleave` is keyed by that.
     """
 
     name: str
@@ -56,46 +56,106 @@ class Isa:
     includes: tuple[str, ...]
     registers: int
     vector_bytes: int
+    vector_ports: int  # vector instructions a cycle
     int_vector: str
     deinterleave: dict[int, tuple[str, str]]  # two vectors -> their even lanes, their odd lanes
-    broadcast: dict[int, str]  # one lane at {p}, in every lane
+    deinterleave_shuffles: int  # instructions that each of the two takes
+    broadcast: dict[int, str]  # that many bits at {p}, repeated over the vector
+    broadcast_shuffles: int = 0  # instructions on a vector port for a broadcast
+    copies_operands: bool = False  # instructions overwrite an operand, so that dots need copies
 
     def lanes(self, lane_bits: int) -> int:
         return self.vector_bytes * 8 // lane_bits
 
 
 @dataclass(frozen=True)
+class Cost:
+    """Instructions on the vector ports: on the two that multiply, on any, on the one that shuffles."""
+
+    multiply: int = 0
+    any: int = 0
+    shuffle: int = 0
+
+    @property
+    def total(self) -> int:
+        return self.multiply + self.any + self.shuffle
+
+    def __add__(self, other: Cost) -> Cost:
+        return Cost(self.multiply + other.multiply, self.any + other.any,
+                    self.shuffle + other.shuffle)
+
+    def __mul__(self, times: int) -> Cost:
+        return Cost(self.multiply * times, self.any * times, self.shuffle * times)
+
+    def cycles(self, isa: Isa) -> float:
+        return max(self.multiply / 2, self.shuffle, self.total / isa.vector_ports)
+
+
+# Steps of a conversion take {x}, the value so far; the first one takes the units as loaded.
+Steps = tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Primitive:
     """How one ISA multiplies and accumulates `k` elements a lane for one matmul type.
 
-    A unit is the k elements of one row or column that one dot consumes: `unit_bytes` in memory, one
-    lane once widened. Expressions take {src} (a vector of units as loaded), {a}, {b}, {acc}.
+    A unit is the k elements of one row or column. A column's is what one lane of an RHS load holds;
+    in registers it becomes one lane in each of `parts` vectors, elements k_order[part] of the unit. A
+    row's becomes as many adjacent lanes, alike. `dot` multiplies parts with each other: part by part
+    in order if it takes {a} and {b}, all at once if it takes {a0}, {b0}, {a1}, {b1}.
     """
 
     isa: Isa
     type: MatmulType
-    k: int
+    k_order: tuple[tuple[int, ...], ...]
     lane_bits: int
     acc_vector: str
     operand_vector: str  # of {a} and {b}; {operand} makes one of an integer vector {x}
     operand: str
     zero: str
     dot: str
+    dot_cost: Cost
+    latency: int  # cycles from one accumulation into a register to the next
     load_out: str  # {load}: loads the out elements of the lanes
     store_out: str  # {acc}: what the store writes
     numerics: str
     lhs_unit_bytes: int
     rhs_unit_bytes: int
-    widen_lhs: tuple[str, ...] | None = None  # None: used as it lies in memory
-    widen_rhs: tuple[str, ...] | None = None
-    column_sums: str | None = None  # {sums}, {b}: what each column adds to the dots beside its result
-    subtract: str | None = None  # {acc}, {sums}
-    temporaries: int = 0  # registers that dot and widen_rhs need beside their operands
-    multiplies: int = 1  # instructions of a dot that take a multiplier's slot
+    decode: tuple[Steps, ...]  # of a column's unit, per part
+    decode_cost: Cost = Cost()  # of all parts
+    stage_lhs: Steps | None = None  # of the rows' units; None: used as they lie in memory
+    stage_lhs_cost: Cost = Cost()
+    rhs_offset: int = 0  # so much are decoded columns above their elements
+    row_sums: str | None = None  # {sums}, {x}: adds rhs_offset times what 32-bit lanes of rows hold
+    row_sums_cost: Cost = Cost()
+    add: str | None = None  # {a}, {b}: accumulators, where the order of the sum is free
+    acc_to_int: str = "{x}"
+    int_to_acc: str = "{x}"
+    separate_add: bool = False  # GCC would add the products of several dots before the accumulator
+    embeds_broadcast: bool = False  # compilers make the broadcast of a row an operand of the dot
+    registers: int = 0  # that dot and decode need beside their operands: temporaries and constants
+
+    @property
+    def k(self) -> int:
+        return sum(map(len, self.k_order))
+
+    @property
+    def parts(self) -> int:
+        return len(self.k_order)
+
+    @property
+    def part_by_part(self) -> bool:
+        return "{a}" in self.dot
 
     @property
     def lanes(self) -> int:
         return self.isa.lanes(self.lane_bits)
+
+    @property
+    def f32_out(self) -> Primitive:
+        """The same with the accumulators themselves as OUT."""
+        return replace(self, load_out=self.int_to_acc.format(x="{load}"),
+                       store_out=self.acc_to_int.format(x="{acc}"))
 
 
 _SYMBOL = re.compile(

@@ -4,19 +4,26 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from generator.model import Primitive, Tile
+from generator.model import Cost, Primitive, Tile
 
-# Cycles from one accumulation into a register to the next on the same one; eight accumulators were
-# measured to keep two multipliers busy for 84 % of the time.
-CHAIN_CYCLES = 4.75
+LOADS_PER_CYCLE = 2
+ISSUED_PER_CYCLE = 4
+LOOP_INSTRUCTIONS = 3  # two pointers, and the count with its branch
+# A chain that its bound just hides was measured to keep the multipliers busy for 84 % of the time.
+CHAIN_MARGIN = 1.19
+LOAD_MARGIN = 1.25  # likewise of blocks of one vector, with a load for each dot
 STAGE_BYTES = 8 << 10  # of each staged operand: both stay in L1 beside the panels
+# Where a block stages for itself: few enough that the next steps are staged while the last dots of
+# these are still under way.
+STEPS_IN_BLOCK = 64
 
 
 def registers_needed(primitive: Primitive, rows: int, vectors: int) -> int:
-    """The register model: accumulators, a step's columns, one broadcast row, temporaries, and where
-    columns are summed their sums."""
-    sums = vectors if primitive.column_sums else 0
-    return rows * vectors + vectors + 1 + primitive.temporaries + sums
+    """The register model: accumulators, a step's columns, one broadcast row, and what the primitive
+    adds. Part by part, columns are there as loaded and as the part in turn."""
+    p = primitive
+    columns, row = (min(p.parts, 2), 1) if p.part_by_part else (p.parts, p.parts)
+    return rows * vectors + columns * vectors + row + p.registers
 
 
 @dataclass(frozen=True)
@@ -31,16 +38,59 @@ class Block:
 
 
 @dataclass(frozen=True)
+class Bound:
+    """The least cycles of one k step, by what they are spent on. What a block spends on dots and
+    decode, loads, chain and issue overlaps; staging does not."""
+
+    dots: float = 0  # vector instructions of the dots
+    decode: float = 0  # vector instructions that bring columns and rows into the dots' form
+    loads: float = 0
+    chain: float = 0  # accumulations into the same register
+    issue: float = 0  # all instructions
+    staging: float = 0
+    cycles: float = 0
+
+    def __add__(self, other: Bound) -> Bound:
+        return Bound(*(a + b for a, b in zip(self.parts, other.parts)))
+
+    def __mul__(self, times: int) -> Bound:
+        return Bound(*(a * times for a in self.parts))
+
+    @property
+    def parts(self) -> tuple[float, ...]:
+        return (self.dots, self.decode, self.loads, self.chain, self.issue, self.staging, self.cycles)
+
+    @property
+    def cause(self) -> str:
+        """What takes most of the time."""
+        causes = {"dots": self.dots + self.decode, "loads": self.loads, "chain": self.chain,
+                  "issue": self.issue}
+        return max(causes, key=lambda name: causes[name])
+
+
+@dataclass(frozen=True)
 class Plan:
     tile: Tile
     primitive: Primitive
+    spread: int  # units of a column that lie in adjacent lanes, as partial sums
+    stages_rhs: bool
     blocks: tuple[Block, ...]
-    cycles: float  # of one k step of the tile, estimated
+    bound: Bound
+
+    @property
+    def cycles(self) -> float:
+        """Of one k step, at least."""
+        return self.bound.cycles
 
     @property
     def units(self) -> int:
-        """Dots along K0 in one k step."""
+        """Units along K0."""
         return self.tile.k0 // self.primitive.k
+
+    @property
+    def dots(self) -> int:
+        """Dots along K0 in one k step."""
+        return self.units // self.spread
 
     @property
     def padded_units(self) -> int:
@@ -49,24 +99,59 @@ class Plan:
 
     @property
     def stages_lhs(self) -> bool:
-        return self.primitive.widen_lhs is not None
+        return self.primitive.stage_lhs is not None
 
     @property
-    def stages_rhs(self) -> bool:
-        """With several units a column, a vector of columns is not contiguous in the panel."""
-        return self.units > 1
+    def stages(self) -> bool:
+        return self.stages_lhs or self.stages_rhs
+
+    @property
+    def stages_in_block(self) -> bool:
+        """A tile of one block keeps its accumulators in registers while it stages more steps."""
+        return self.stages_lhs and not self.stages_rhs and len(self.blocks) == 1
+
+    @property
+    def stages_decoded(self) -> bool:
+        """Columns are staged as the dots take them; those of several parts as they are loaded."""
+        return self.stages_rhs and self.primitive.parts == 1
+
+    @property
+    def f32_scratch(self) -> bool:
+        """The accumulators of a staged tile pass through memory: not through a 16-bit OUT, unless
+        they are rounded to it at every step."""
+        return (self.stages and not self.stages_in_block
+                and self.primitive.numerics.endswith("f32acc"))
+
+    @property
+    def vector_columns(self) -> int:
+        return self.primitive.lanes // self.spread
 
     def vectors(self, columns: int) -> int:
-        return -(-columns // self.primitive.lanes)
+        return -(-columns // self.vector_columns)
+
+    @property
+    def lane_bytes(self) -> int:
+        return self.primitive.lane_bits // 8
+
+    @property
+    def row_step(self) -> int:
+        """Bytes of a k step of the LHS as the dots read it in place or staged."""
+        return self.tile.m0 * self.units * self.primitive.parts * self.lane_bytes
+
+    @property
+    def column_step(self) -> int:
+        """Bytes of a k step of the RHS as the dots read it."""
+        if self.stages_rhs:
+            return self.units * self.vectors(self.tile.n0) * self.primitive.isa.vector_bytes
+        return self.tile.n0 * self.units * self.primitive.rhs_unit_bytes
 
     @property
     def stage_steps(self) -> int:
         """K steps staged at a time."""
-        lane_bytes = self.primitive.lane_bits // 8
-        widest = max(self.vectors(b.columns) for b in self.blocks) * self.primitive.lanes
-        step = self.units * lane_bytes * max(self.tile.m0 if self.stages_lhs else 1,
-                                             widest if self.stages_rhs else 1)
-        return max(1, STAGE_BYTES // step)
+        step = max(self.row_step if self.stages_lhs else 1,
+                   self.column_step if self.stages_rhs else 1)
+        most = STAGE_BYTES // step
+        return max(1, min(most, STEPS_IN_BLOCK) if self.stages_in_block else most)
 
     def describe(self) -> str:
         p = self.primitive
@@ -74,47 +159,125 @@ class Plan:
         blocks = " and ".join(f"{rows} rows x {v} vectors" for rows, v in shapes)
         staged = [name for name, on in (("LHS", self.stages_lhs), ("RHS", self.stages_rhs)) if on]
         return (f"{len(self.blocks)} block{'s' if len(self.blocks) > 1 else ''} of {blocks} of "
-                f"{p.lanes} lanes, {self.units} dot{'s' if self.units > 1 else ''} of {p.k} a k step, "
+                f"{p.lanes} lanes, "
+                f"{self.dots} dot{'s' if self.dots > 1 else ''} of {p.k * self.spread} a k step, "
                 f"{max(registers_needed(p, r, v) for r, v in shapes)} of {p.isa.registers} registers"
+                + (f", {self.spread} partial sums" if self.spread > 1 else "")
                 + (f", {' and '.join(staged)} staged" if staged else ""))
 
 
-def _equal_parts(total: int, parts: int) -> list[int]:
-    """total as `parts` integers that differ by at most one, larger ones first."""
-    return [total // parts + (i < total % parts) for i in range(parts)]
+# ---------------------------------------------------------------- cost
+
+def _block_bound(p: Primitive, spread: int, decoded: bool, rows: int, vectors: int) -> Bound:
+    """One dot of each accumulator of a block."""
+    isa = p.isa
+    dots_of_unit = p.parts if p.part_by_part else 1
+    broadcasts = rows * p.parts
+    dots = p.dot_cost * (dots_of_unit * rows * vectors)
+    decode = Cost() if decoded else p.decode_cost * vectors
+    if spread * p.lane_bits < isa.vector_bytes * 8:
+        decode += Cost(shuffle=isa.broadcast_shuffles) * broadcasts
+    loads = broadcasts + vectors
+    instructions = (dots + decode).total + LOOP_INSTRUCTIONS
+    if not (p.embeds_broadcast and vectors == 1):
+        instructions += broadcasts
+    if decoded or p.decode == ((),):
+        instructions += vectors
+    if isa.copies_operands:
+        copies_of_dot = max(1, p.dot_cost.total // 4)
+        instructions += dots_of_unit * rows * vectors * copies_of_dot + decode.total / 4
+    vector_cycles, chain = (dots + decode).cycles(isa), p.latency * dots_of_unit
+    loading, issue = loads / LOADS_PER_CYCLE, instructions / ISSUED_PER_CYCLE
+    return Bound(dots.cycles(isa), vector_cycles - dots.cycles(isa), loading, chain, issue,
+                 cycles=max(vector_cycles, loading, chain, issue))
 
 
-def _cycles(primitive: Primitive, rows: int, vectors: int) -> float:
-    """One unit of a block on two multipliers and two load ports."""
-    slots = rows * vectors * primitive.multiplies + (vectors if primitive.column_sums else 0)
-    return max(slots / 2, (rows + vectors) / 2, CHAIN_CYCLES * primitive.multiplies)
+def _staging_cycles(tile: Tile, p: Primitive, stages_rhs: bool) -> float:
+    """Of a k step: one store a cycle, or what comes before it; and sums of rows."""
+    units, cycles = tile.k0 // p.k, 0.0
+    if p.row_sums:
+        vectors = tile.m0 * units * p.lhs_unit_bytes / p.isa.vector_bytes
+        cycles += vectors * max(1 / LOADS_PER_CYCLE, p.row_sums_cost.cycles(p.isa))
+    if p.stage_lhs is not None:
+        vectors = tile.m0 * units * p.parts / p.lanes
+        cycles += vectors * max(1.0, p.stage_lhs_cost.cycles(p.isa))
+    if stages_rhs:
+        padded = 1 << (units - 1).bit_length()
+        network = p.isa.deinterleave_shuffles * (padded.bit_length() - 1)
+        decode = p.decode_cost if p.parts == 1 else Cost()
+        vectors = -(-tile.n0 // p.lanes) * padded
+        cycles += vectors * max(1.0, (decode + Cost(shuffle=network)).cycles(p.isa))
+    return cycles
+
+
+# ---------------------------------------------------------------- blocks
+
+_Score = tuple[float, float, int, int]  # cycles, then loads, blocks, and how unequal they are
+
+
+def _least(total: int, most: int, score_of: dict[int, _Score]) -> tuple[_Score, list[int]]:
+    """total as a sum of sizes up to `most` with the least sum of scores, larger sizes first."""
+    best: list[tuple[_Score, list[int]]] = [((0, 0, 0, 0), [])]
+    for n in range(1, total + 1):
+        candidates = []
+        for size in range(1, min(n, most) + 1):
+            score, sizes = best[n - size]
+            added = score_of[size]
+            candidates.append(((round(score[0] + added[0], 6), score[1] + added[1],
+                                score[2] + added[2], score[3] + size * size), sizes + [size]))
+        best.append(min(candidates))
+    score, sizes = best[total]
+    return score, sorted(sizes, reverse=True)
+
+
+def _partition(tile: Tile, p: Primitive, spread: int, decoded: bool) -> list[tuple[int, list[int]]]:
+    """Widths in vectors, and for each its numbers of rows."""
+    most_registers = p.isa.registers
+    total = -(-tile.n0 // (p.lanes // spread))
+    of_width: dict[int, tuple[_Score, list[int]]] = {}
+    for width in range(1, total + 1):
+        scores: dict[int, _Score] = {}
+        for rows in range(1, tile.m0 + 1):
+            if registers_needed(p, rows, width) > most_registers:
+                break
+            bound = _block_bound(p, spread, decoded, rows, width)
+            cycles = max(bound.cycles, bound.chain * CHAIN_MARGIN, bound.loads * LOAD_MARGIN)
+            scores[rows] = (cycles, bound.loads, 1, 0)
+        if not scores:
+            break
+        of_width[width] = _least(tile.m0, len(scores), scores)
+    assert of_width, "one row of one vector always fits"
+    _, widths = _least(total, len(of_width), {w: score for w, (score, _) in of_width.items()})
+    return [(width, of_width[width][1]) for width in widths]
+
+
+def _plan(tile: Tile, p: Primitive, spread: int, stages_rhs: bool) -> Plan:
+    blocks, bound = [], Bound()
+    decoded = stages_rhs and p.parts == 1
+    column = 0
+    for width, rows_of_blocks in _partition(tile, p, spread, decoded):
+        columns = min(width * p.lanes // spread, tile.n0 - column)
+        row = 0
+        for rows in rows_of_blocks:
+            blocks.append(Block(row, rows, column, columns))
+            bound += _block_bound(p, spread, decoded, rows, width)
+            row += rows
+        column += columns
+    bound *= tile.k0 // p.k // spread
+    staging = _staging_cycles(tile, p, stages_rhs)
+    bound += Bound(staging=staging, cycles=staging)
+    return Plan(tile, p, spread, stages_rhs, tuple(blocks), bound)
 
 
 def make_plan(tile: Tile, primitive: Primitive) -> Plan:
-    """The blocks with the fewest cycles, then the fewest loads, then the fewest blocks."""
-    lanes = primitive.lanes
-    total_vectors = -(-tile.n0 // lanes)
-    best: tuple[tuple[float, int, int], list[int], list[int]] | None = None
-    for row_parts in range(1, tile.m0 + 1):
-        for vector_parts in range(1, total_vectors + 1):
-            row_sizes = _equal_parts(tile.m0, row_parts)
-            vector_sizes = _equal_parts(total_vectors, vector_parts)
-            if registers_needed(primitive, row_sizes[0], vector_sizes[0]) > primitive.isa.registers:
-                continue
-            cost = sum(_cycles(primitive, r, v) for r in row_sizes for v in vector_sizes)
-            loads = sum(r + v for r in row_sizes for v in vector_sizes)
-            score = (cost, loads, row_parts * vector_parts)
-            if best is None or score < best[0]:
-                best = (score, row_sizes, vector_sizes)
-    assert best is not None, "one row of one vector always fits"
-    score, row_sizes, vector_sizes = best
-    blocks = []
-    row = 0
-    for rows in row_sizes:
-        column = 0
-        for vectors in vector_sizes:
-            columns = min(vectors * lanes, tile.n0 - column)
-            blocks.append(Block(row, rows, column, columns))
-            column += columns
-        row += rows
-    return Plan(tile, primitive, tuple(blocks), score[0] * (tile.k0 // primitive.k))
+    p, units = primitive, tile.k0 // primitive.k
+    if units == 1:
+        plain = _plan(tile, p, 1, False)
+        # Decoding once for all blocks of rows may be worth the detour.
+        if p.decode_cost.total and p.parts == 1:
+            staged = _plan(tile, p, 1, True)
+            return min(plain, staged, key=lambda plan: plan.cycles)
+        return plain
+    # Where the order of the sum is free, adjacent lanes may hold partial sums of a column.
+    adjacent = p.add is not None and p.parts == 1 and units & (units - 1) == 0 and units <= p.lanes
+    return _plan(tile, p, units, False) if adjacent else _plan(tile, p, 1, True)

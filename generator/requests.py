@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Iterable
 
 from generator import library
-from generator.copy_tile import CopyTile
+from generator.copy_tile import CopyCode, CopyTile, copy_level
 from generator.library import AnyTile, HandRow
 from generator.model import TYPES, Primitive, RequestError, Tile
 from generator.select import choose_primitive
@@ -122,11 +122,11 @@ def read_manifests(paths: Iterable[str]) -> dict[Request, Asked]:
 
 @dataclass(frozen=True)
 class Answer:
-    """What serves a request: a hand-written tile or a primitive to generate one with."""
+    """What serves a request: a hand-written tile, or what one is generated with."""
 
     asked: AnyTile
     tile: AnyTile
-    how: HandRow | Primitive
+    how: HandRow | Primitive | CopyCode
 
     @property
     def origin(self) -> str:
@@ -143,18 +143,16 @@ class Answer:
 def find_answer(asked: AnyTile) -> Answer:
     """From the level that was asked for, or the best level below it that has an own way."""
     hand = library.hand_rows(asked.arch)
+    if isinstance(asked, CopyTile):
+        tile = replace(asked, isa=copy_level(asked.arch, asked.isa))
+        return Answer(asked, tile, hand.get(tile, CopyCode()))
     reasons = []
     for level in library.levels_served_by(asked.arch, asked.isa):
         tile = replace(asked, isa=level.name)
         if tile in hand:
             return Answer(asked, tile, hand[tile])
-        if isinstance(tile, Tile):
-            try:
-                return Answer(asked, tile, choose_primitive(tile))
-            except RequestError as error:
-                reasons.append(str(error))
-    if isinstance(asked, CopyTile):
-        raise RequestError(f"the library has no {asked.op} tile {asked.width} {asked.tile0}x{asked.tile1}"
-                           f"{' t' if asked.transposed else ''} for {asked.isa}, and none is generated: "
-                           "the generator makes mmt4d tiles")
+        try:
+            return Answer(asked, tile, choose_primitive(tile))
+        except RequestError as error:
+            reasons.append(str(error))
     raise RequestError(reasons[-1])

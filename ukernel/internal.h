@@ -43,12 +43,13 @@ const uk_tile_row_t* generic_mmt4d_row(uint32_t flags);
 bool row_is_eligible(const uk_tile_row_t& row, uint32_t op, uint32_t flags,
                      const uint64_t* cpu_data);
 
-struct VectorRegisters {
-  int count, bytes;
+// A level's vectors, as the columns of ukernel/isa.inc that the cost model of the query reads.
+struct VectorUnit {
+  int registers, bytes, fma, s16_dot, byte_dot;
 };
 
-// Of the level of a tile function row, for the cost model of the query.
-VectorRegisters registers_of_row(size_t row_index);
+// Of the level of a tile function row.
+VectorUnit vector_unit_of_row(size_t row_index);
 
 // ---------------------------------------------------------------- the scalar path
 

@@ -67,17 +67,20 @@ class Packer {
     // Padding of an earlier call that left the same places free is still there.
     const bool padded =
         rows == padded_rows_ && columns == padded_columns_ && width == padded_width_;
+    const uk_index_t row_bytes = ceil_div(width * bits, 8), bytes = ceil_div(columns * bits, 8);
     for (uk_index_t r = 0; r < rows; ++r) {
-      __builtin_memcpy(at(scratch_, r * width, bits), at(in_, plan_.element(r0 + r, c0), bits),
-                       static_cast<size_t>(columns * bits / 8));
-      if (!padded) fill(at(scratch_, r * width + columns, bits), width - columns, padding_, bits);
+      char* row = scratch_ + r * row_bytes;
+      __builtin_memcpy(row, at(in_, plan_.element(r0 + r, c0), bits), static_cast<size_t>(bytes));
+      if (columns * bits % 8 != 0) {  // what follows a last low nibble is not the matrix's
+        row[bytes - 1] = static_cast<char>((row[bytes - 1] & 0x0F) | (padding_ & 0xF0));
+      }
+      if (!padded) pad(row + bytes, row_bytes - bytes);
     }
-    if (!padded)
-      fill(at(scratch_, rows * width, bits), (plan_.rows - rows) * width, padding_, bits);
+    if (!padded) pad(scratch_ + rows * row_bytes, (plan_.rows - rows) * row_bytes);
     padded_rows_ = rows;
     padded_columns_ = columns;
     padded_width_ = width;
-    function_(tile(i, j), scratch_, count, plan_.tiles_stride1, width);
+    function_(tile(i, j), scratch_, count, plan_.tiles_stride1, row_bytes * 8 / bits);
   }
 
   void element_by_element(uk_index_t i, uk_index_t j) {
@@ -103,17 +106,18 @@ class Packer {
     const uk_index_t bytes = plan_.tile_size() * plan_.bits / 8;
     for (uk_index_t i = 0; i < plan_.tiles0; ++i) {
       for (uk_index_t j = i < covered0 ? covered1 : 0; j < plan_.tiles1; ++j) {
-        if (plan_.bits == 4) {
-          fill(tile(i, j), bytes, padding_, 8);
-        } else {
-          fill(tile(i, j), plan_.tile_size(), padding_, plan_.bits);
-        }
+        pad(tile(i, j), bytes);
       }
     }
   }
 
  private:
   static constexpr uk_index_t kCacheLine = 64, kNarrowBytes = 32;
+
+  void pad(char* out, uk_index_t bytes) const {
+    const int bits = plan_.bits == 4 ? 8 : plan_.bits;
+    fill(out, bytes * 8 / bits, padding_, bits);
+  }
 
   // Tiles much smaller than a cache line whose columns go far apart: each line would be written in
   // pieces, with too many other lines in between to stay in the cache. So a block of tiles is

@@ -7,62 +7,104 @@
 namespace uk {
 namespace {
 
-// Multiply-accumulates that one lane of the out vector gets from one instruction.
-int k_per_instruction(const uk_tile_row_t& row) {
-  switch (row.flags & UK_MMT4D_TYPE_MASK) {
-    case UK_MMT4D_TYPE_S8S8S32:
-    case UK_MMT4D_TYPE_U8S8S32:
-    case UK_MMT4D_TYPE_S8S4S32:
-      return row.k0 % 4 == 0 ? 4 : row.k0 % 2 == 0 ? 2 : 1;
-    case UK_MMT4D_TYPE_S16S16S32:
-    case UK_MMT4D_TYPE_S16S8S32:
-    case UK_MMT4D_TYPE_S16U4S32:
-      return row.k0 % 2 == 0 ? 2 : 1;
-    case UK_MMT4D_TYPE_BF16BF16F32:
-    case UK_MMT4D_TYPE_BF16BF16BF16:
-      return row.numerics == UK_NUMERICS_BF16_DOT || row.numerics == UK_NUMERICS_BF16_DOT_F32ACC
-                 ? 2
-                 : 1;
-    default:
-      return 1;
-  }
+// Quarter cycles on a core with two vector ports and two load ports. An accumulator takes its next
+// product after four cycles, in practice 4.75: eight of them were measured to keep the ports busy
+// for 84 % of the time. Where both kinds of ports are busy they get into each other's way: a 16x16
+// tile of f32, 16 FMAs on 17 loads, reached 92 %. A cycle stands for the loop, and less than one
+// for a cache line of operands on its way to L1: it decides between tiles of equal dots.
+constexpr int kPerInstruction = 2, kPerLoad = 2, kPerLoop = 4, kPerLine = 3, kOverlap = 8;
+constexpr int kLineBits = 64 * 8;
+constexpr int kMultiplyAddChain = 19, kIntegerAddChain = 4;
+// Rounding to 16 bits in software, at every product: instructions that mostly wait for each other.
+constexpr int kRoundingInstructions = 8;
+constexpr int kRoundingChain = 160;
+
+// How tiles of a level multiply rows by vectors of columns: in dots of k products a lane.
+struct Dot {
+  int k;
+  int instructions;          // for a row and a vector of columns
+  int columns_instructions;  // for a vector of columns, whatever the rows
+  int temporaries;           // registers beside accumulators, columns and one row
+  int sums;                  // the same for each vector of columns
+  int chain;                 // from one dot into an accumulator to the next
+};
+
+int lane_bits(const Mmt4dType& type) { return type.out_bits < 32 ? 32 : type.out_bits; }
+
+bool is_bf16_dot(uint32_t numerics) {
+  return numerics == UK_NUMERICS_BF16_DOT || numerics == UK_NUMERICS_BF16_DOT_F32ACC;
 }
 
-// Quarter cycles of one k step on a core with two vector multipliers and two load ports. An
-// accumulator takes its next product after four cycles, in practice 4.75: eight of them were
-// measured to keep the multipliers busy for 84 % of the time. Half a cycle stands for the loop.
-uk_index_t quarter_cycles_per_step(const uk_tile_row_t& row, const Mmt4dType& type,
-                                   VectorRegisters registers) {
-  constexpr uk_index_t kPerMultiply = 2, kPerLoad = 2, kPerChainLink = 19, kPerLoop = 2;
-  const int lane_bits = type.out_bits < 32 ? 32 : type.out_bits;
-  const uk_index_t vectors =
-      ceil_div(uk_index_t{row.n0} * lane_bits, uk_index_t{registers.bytes} * 8);
-  const uk_index_t chain = ceil_div(row.k0, k_per_instruction(row));
-  const int blocks = block_count(registers.count, row.m0, static_cast<int>(vectors));
-  uk_index_t total = 0;
-  for (int block = 0; block < blocks; ++block) {
-    const uk_index_t rows =
-        block_first_row(row.m0, blocks, block + 1) - block_first_row(row.m0, blocks, block);
-    uk_index_t cost = kPerMultiply * rows * vectors;
-    if (cost < kPerLoad * (rows + vectors)) cost = kPerLoad * (rows + vectors);
-    if (cost < kPerChainLink) cost = kPerChainLink;
-    total += cost * chain + kPerLoop;
+Dot dot_of(const uk_tile_row_t& row, const Mmt4dType& type, const VectorUnit& unit) {
+  Dot dot = {1, 1, 0, 0, 0, kMultiplyAddChain};
+  if (row.numerics == UK_NUMERICS_EXACT) {
+    if (type.lhs_bits == 8 && unit.byte_dot && row.k0 % unit.byte_dot == 0) {
+      dot.k = unit.byte_dot;
+      if (type.flag != UK_MMT4D_TYPE_U8S8S32) {  // the signs of the LHS cost a sum of each column
+        dot.columns_instructions += 1;
+        dot.temporaries += 1;
+        dot.sums = 1;
+      }
+    } else {
+      dot.k = row.k0 % 2 == 0 ? 2 : 1;
+      dot.instructions = unit.s16_dot;
+      if (dot.instructions > 1) dot.chain = kIntegerAddChain;  // the multiplication does not wait
+    }
+  } else if (is_bf16_dot(row.numerics)) {
+    dot.k = 2;
+  } else {
+    dot.instructions = unit.fma;
+    if (row.numerics == UK_NUMERICS_ROUND_EACH_STEP) {
+      dot.instructions += kRoundingInstructions;
+      dot.chain += kRoundingChain;
+      dot.temporaries += unit.registers / 2;
+    }
   }
-  return total;
+  if (dot.instructions > 1) dot.temporaries += 1;
+  for (int bits = type.rhs_bits * dot.k; bits < lane_bits(type); bits *= 2) {
+    dot.columns_instructions += 1;  // widening
+  }
+  if (row.k0 > dot.k) dot.columns_instructions += 2;  // the dots of a column lie side by side
+  return dot;
+}
+
+int rounded_up(int a, int b) { return (a + b - 1) / b; }
+
+// One k step of a tile, in quarter cycles.
+int cost_per_step(const uk_tile_row_t& row, const Mmt4dType& type, const VectorUnit& unit) {
+  const int vectors = rounded_up(row.n0 * lane_bits(type), unit.bytes * 8);
+  const Dot dot = dot_of(row, type, unit);
+  const int dots = row.k0 / dot.k;
+  // Parts of the columns whose accumulators for one row fit the registers, then blocks of rows.
+  const int registers = unit.registers - dot.temporaries;
+  const int parts = rounded_up(vectors, (registers - 1) / (2 + dot.sums));
+  const int part = rounded_up(vectors, parts);
+  const auto block_cost = [&](int rows) {
+    const int instructions = (rows * dot.instructions + dot.columns_instructions) * part;
+    const int ports = kPerInstruction * instructions, loads = kPerLoad * (rows + part);
+    const int busy = ports > loads ? ports + loads / kOverlap : loads + ports / kOverlap;
+    const int bits = (rows * type.lhs_bits + rounded_up(row.n0, parts) * type.rhs_bits) * row.k0;
+    return (busy > dot.chain ? busy : dot.chain) * dots + rounded_up(kPerLine * bits, kLineBits) +
+           kPerLoop;
+  };
+  const int blocks = block_count(registers - dot.sums * part, row.m0, part);
+  const int rows = row.m0 / blocks, larger_blocks = row.m0 % blocks;
+  return parts *
+         (larger_blocks * block_cost(rows + 1) + (blocks - larger_blocks) * block_cost(rows));
 }
 
 // Time for the whole matmul, padding included, in quarter cycles. An unknown size counts as large.
-double total_cost(const uk_tile_row_t& row, const Mmt4dType& type, VectorRegisters registers,
+// Doubles, as sizes may be anything; generator/query.py does the same operations in the same order.
+double total_cost(const uk_tile_row_t& row, const Mmt4dType& type, const VectorUnit& unit,
                   uk_index_t m, uk_index_t n, uk_index_t k) {
   constexpr uk_index_t kLarge = 1 << 20;
   const double tiles_m = m > 0 ? static_cast<double>(ceil_div(m, row.m0)) : double(kLarge) / row.m0;
   const double tiles_n = n > 0 ? static_cast<double>(ceil_div(n, row.n0)) : double(kLarge) / row.n0;
   const double steps = k > 0 ? static_cast<double>(ceil_div(k, row.k0)) : double(kLarge) / row.k0;
-  return tiles_m * tiles_n * steps *
-         static_cast<double>(quarter_cycles_per_step(row, type, registers));
+  return tiles_m * tiles_n * steps * static_cast<double>(cost_per_step(row, type, unit));
 }
 
-// Elements of the padded output, as a double like the cost: sizes may be anything.
+// Elements of the padded output.
 double padded_elements(const uk_tile_row_t& row, uk_index_t m, uk_index_t n) {
   const double tiles_m = static_cast<double>(ceil_div(m > 0 ? m : 1, row.m0));
   const double tiles_n = static_cast<double>(ceil_div(n > 0 ? n : 1, row.n0));
@@ -124,11 +166,12 @@ extern "C" uk_status_t uk_query_tile_sizes(uint32_t mmt4d_flags, uk_index_t m, u
         !row_is_eligible(row, UK_OP_MMT4D, mmt4d_flags, cpu_data) || !fits(fixed, row)) {
       continue;
     }
-    const double cost = total_cost(row, *type, registers_of_row(i), m, n, k);
-    if (!best || is_better(row, cost, *best, best_cost, m, n)) {
-      best = &row;
-      best_cost = cost;
-    }
+    const double cost = total_cost(row, *type, vector_unit_of_row(i), m, n, k);
+    if (best && !is_better(row, cost, *best, best_cost, m, n)) continue;
+    // A call with this shape may get the tile of another level, whose cost is another.
+    if (select_tile(UK_OP_MMT4D, mmt4d_flags, row.m0, row.n0, row.k0, cpu_data) != &row) continue;
+    best = &row;
+    best_cost = cost;
   }
   if (best) {
     *sizes = {best->m0, best->n0, best->k0};

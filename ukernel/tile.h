@@ -4,7 +4,7 @@
 // declaration, the table entry and the definition, so nothing is typed twice:
 //
 //   UK_MMT4D_TILE(lhs, rhs, out, M0, N0, K0, arch, isa, numerics)
-//   UK_PACK_TILE(width, tile0, tile1, order, arch, isa)      width: x8 x16 x32 x64
+//   UK_PACK_TILE(width, tile0, tile1, order, arch, isa)      width: x4 x8 x16 x32 x64
 //   UK_UNPACK_TILE(width, tile0, tile1, order, arch, isa)    order: straight, transposed
 //
 // tile0 and tile1 are the tile as it is stored. `numerics` is the lower-case tail of a
@@ -100,6 +100,7 @@ constexpr int block_first_row(int m0, int blocks, int block) {
     unpack_##order<UK_WIDTH_BITS_##width, tile0, tile1>(out, in, count, out_stride0, in_stride1); \
   }
 
+#define UK_WIDTH_BITS_x4 4
 #define UK_WIDTH_BITS_x8 8
 #define UK_WIDTH_BITS_x16 16
 #define UK_WIDTH_BITS_x32 32

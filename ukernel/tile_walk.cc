@@ -112,7 +112,9 @@ void pair_four_bit_elements(TilePlan* plan) {
 
 const uk_tile_row_t* select_row(const TileCopy& copy, const TilePlan& plan) {
   const bool contiguous = plan.stride1 == 1 || plan.size1 <= 1;
-  if (!contiguous || plan.bits < 8 || plan.rows > INT32_MAX || plan.columns > INT32_MAX) {
+  // Straight four-bit tiles that are left have no bytes' tile.
+  const bool has_tiles = plan.bits >= 8 || plan.transposed;
+  if (!contiguous || !has_tiles || plan.rows > INT32_MAX || plan.columns > INT32_MAX) {
     return nullptr;
   }
   const uint32_t type = plan.bits == 8 ? UK_PACK_TYPE_I8 : copy.flags & UK_PACK_TYPE_MASK;

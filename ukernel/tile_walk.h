@@ -59,20 +59,23 @@ void visit_tiles(const TilePlan& plan, Visitor& visit) {
   const uk_index_t covered1 = ceil_div(plan.size1, plan.columns);
   if (covered0 == 0 || covered1 == 0) return;
   const uk_index_t tile_bytes = plan.tile_size() * plan.bits / 8;
+  // Of tiles an odd number of four-bit elements wide, every other one starts on a byte.
+  const uk_index_t even = plan.columns * plan.bits % 8 != 0 ? 2 : 1;
   const uk_index_t whole0 = plan.row ? plan.size0 / plan.rows : 0;
-  const uk_index_t whole1 = plan.row ? plan.size1 / plan.columns : 0;
+  const uk_index_t whole1 = plan.row ? plan.size1 / plan.columns / even * even : 0;
 
   const bool far_apart =
       plan.tiles_stride1 > plan.tile_size() && plan.tiles_stride0 < plan.tiles_stride1;
   uk_index_t strip = whole1;
   if (far_apart) strip = ceil_div(kStripBytes * 8, plan.columns * plan.bits);
   if (far_apart && strip < kStripTiles) strip = kStripTiles;
+  strip = ceil_div(strip, even) * even;
   for (uk_index_t j = 0; j < whole1; j += strip) {
     visit.whole(j, smaller(strip, whole1 - j), whole0);
   }
 
   // What is left: the right edge, then the bottom.
-  const uk_index_t fit = plan.row ? kScratchBytes / tile_bytes : 0;
+  const uk_index_t fit = plan.row ? kScratchBytes / tile_bytes / even * even : 0;
   for (uk_index_t i = 0; i < covered0; ++i) {
     const uk_index_t step = fit > 0 ? fit : 1;
     for (uk_index_t j = i < whole0 ? whole1 : 0; j < covered1; j += step) {

@@ -17,13 +17,13 @@ namespace {
 struct IsaLevel {
   const char* name;
   int rank;
-  VectorRegisters registers;
+  VectorUnit vectors;
   uint64_t features, field7_features;
 };
 
-#define UK_ISA_LEVEL(arch, isa, rank, vector_registers, vector_bytes, features, field7) \
-  constexpr IsaLevel kLevel_##arch##_##isa = {                                          \
-      #isa, rank, {vector_registers, vector_bytes}, features, field7};
+#define UK_ISA_LEVEL(arch, isa, rank, registers, bytes, fma, s16_dot, byte_dot, features, field7) \
+  constexpr IsaLevel kLevel_##arch##_##isa = {                                                    \
+      #isa, rank, {registers, bytes, fma, s16_dot, byte_dot}, features, field7};
 #include "ukernel/isa.inc"
 
 constexpr IsaLevel kLevels[] = {
@@ -95,7 +95,7 @@ const uk_tile_row_t kRows[] = {
    k0,                                                                         \
    UK_FEATURES(arch, isa),                                                     \
    kNumerics_##numerics,                                                       \
-   UK_ORIGIN_HAND,                                                             \
+   UK_TILE_ORIGIN,                                                             \
    UK_FUNCTION(UK_MMT4D_SYMBOL(lhs, rhs, out, m0, n0, k0, arch, isa, numerics))},
 #define UK_COPY_ROW(op, symbol, width, tile0, tile1, order, arch, isa) \
   {UK_STRING(symbol),                                                  \
@@ -108,7 +108,7 @@ const uk_tile_row_t kRows[] = {
    0,                                                                  \
    UK_FEATURES(arch, isa),                                             \
    UK_NUMERICS_EXACT,                                                  \
-   UK_ORIGIN_HAND,                                                     \
+   UK_TILE_ORIGIN,                                                     \
    UK_FUNCTION(symbol)},
 #define UK_PACK_TILE(...) UK_COPY_ROW(UK_OP_PACK, UK_PACK_SYMBOL(__VA_ARGS__), __VA_ARGS__)
 #define UK_UNPACK_TILE(...) UK_COPY_ROW(UK_OP_UNPACK, UK_UNPACK_SYMBOL(__VA_ARGS__), __VA_ARGS__)
@@ -154,13 +154,13 @@ constexpr size_t kFunctionRowCount = sizeof(kKeys) / sizeof(kKeys[0]);
 // The rows of each hash of a key, as lists through `next`: every op call searches, and a scan of
 // the table would cost a small one more than its work.
 struct RowsByKey {
-  static constexpr uint32_t kBuckets = 1024, kEnd = UINT32_MAX;
+  static constexpr uint32_t kBuckets = 4096, kEnd = UINT32_MAX;
   uint32_t first[kBuckets];
   uint32_t next[kFunctionRowCount];
 
   static constexpr uint32_t bucket(uint64_t key) {
     // Fibonacci hashing: the golden ratio's bits spread neighbouring shapes.
-    return static_cast<uint32_t>(key * UINT64_C(0x9E3779B97F4A7C15) >> 54);
+    return static_cast<uint32_t>(key * UINT64_C(0x9E3779B97F4A7C15) >> 52);
   }
 };
 
@@ -278,8 +278,8 @@ const uk_tile_row_t* generic_mmt4d_row(uint32_t flags) {
   return nullptr;
 }
 
-VectorRegisters registers_of_row(size_t row_index) {
-  return row_index < kFunctionRowCount ? kRowLevels[row_index]->registers : VectorRegisters{0, 0};
+VectorUnit vector_unit_of_row(size_t row_index) {
+  return row_index < kFunctionRowCount ? kRowLevels[row_index]->vectors : VectorUnit{};
 }
 
 }  // namespace uk

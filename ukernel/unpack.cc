@@ -28,10 +28,10 @@ class Unpacker {
     const uk_index_t width = count * plan_.columns;
     const uk_index_t rows = smaller(plan_.rows, plan_.size0 - r0);
     const uk_index_t columns = smaller(width, plan_.size1 - c0);
-    function_(scratch_, tile(i, j), count, width, plan_.tiles_stride1);
+    const uk_index_t row_bytes = ceil_div(width * plan_.bits, 8);
+    function_(scratch_, tile(i, j), count, row_bytes * 8 / plan_.bits, plan_.tiles_stride1);
     for (uk_index_t r = 0; r < rows; ++r) {
-      __builtin_memcpy(at(out_, plan_.element(r0 + r, c0), plan_.bits),
-                       at(scratch_, r * width, plan_.bits),
+      __builtin_memcpy(at(out_, plan_.element(r0 + r, c0), plan_.bits), scratch_ + r * row_bytes,
                        static_cast<size_t>(columns * plan_.bits / 8));
     }
   }

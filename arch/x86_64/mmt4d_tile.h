@@ -11,11 +11,9 @@
 //   kRowBytes                   one row of a k step as broadcast_lhs reads it
 //   broadcast_lhs(const char*)  one row x kK0 in every lane
 //   dot(acc, lhs, rhs)
-//   LhsStream<kStride, Rows>    where the rows of each k step are read from: LhsInPlace, mostly
 //   kStagesLhs                  whether the LHS is rewritten before the dots, by
 //   stage_lhs(to, from, rows)   which turns rows of the panel into kRowBytes each, and may write
 //                               kStageSlack bytes more
-//   Correction<Vectors>         what is to be subtracted from the dots: NoCorrection, mostly
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions; see LICENSE.
 #ifndef UKERNEL_ARCH_X86_64_MMT4D_TILE_H_
@@ -41,6 +39,14 @@ UK_INLINE void prefetch_rhs(const char* rhs, int bytes) {
   }
 }
 
+// Leaves a sum of integers as it is written. Compilers add up the terms of several steps first,
+// which need more registers than there are.
+template <class Vector>
+UK_INLINE Vector in_order(Vector sum) {
+  asm("" : "+v"(sum));
+  return sum;
+}
+
 UK_INLINE int32_t load_s32(const char* p) {
   int32_t v;
   __builtin_memcpy(&v, p, sizeof(v));
@@ -53,51 +59,21 @@ UK_INLINE int64_t load_s64(const char* p) {
   return v;
 }
 
-// The rows of each k step, kStride bytes apart, used where they lie.
-template <int kStride>
-class LhsInPlace {
- public:
-  static constexpr int kBufferBytes = 1;  // none, but an array has at least one
-  UK_INLINE LhsInPlace(const char* lhs, uk_index_t, char*) : lhs_(lhs) {}
-  UK_INLINE const char* next(uk_index_t) {
-    const char* step = lhs_;
-    lhs_ += kStride;
-    return step;
-  }
-
- private:
-  const char* lhs_;
-};
-
-struct NoCorrection {
-  template <class Columns>
-  UK_INLINE void step(const Columns&) {}
-  template <class Acc>
-  UK_INLINE Acc apply(int, Acc acc) const {
-    return acc;
-  }
-};
-
-// k1 steps on a block's accumulators.
-template <class P, class LhsStream, int N0, int Rows, int Vectors, bool kPrefetch>
-UK_INLINE void k_steps(typename P::Acc (&acc)[Rows][Vectors],
-                       typename P::template Correction<Vectors>& correction, const char* lhs,
-                       const char* rhs, uk_index_t k1) {
-  // Apart from the stream: its pointers would follow an array in the same object into memory.
-  alignas(64) char buffer[LhsStream::kBufferBytes];
-  LhsStream stream(lhs, k1, buffer);
+// k1 steps on a block's accumulators; a step's rows are kStride bytes from the next one's.
+template <class P, int kStride, int N0, int Rows, int Vectors, bool kPrefetch>
+UK_INLINE void k_steps(typename P::Acc (&acc)[Rows][Vectors], const char* lhs, const char* rhs,
+                       uk_index_t k1) {
   for (; k1 > 0; --k1) {
     if (kPrefetch) prefetch_rhs(rhs, N0 * P::kRhsBytes);
-    const char* rows = stream.next(k1);
     decltype(P::load_rhs(rhs)) columns[Vectors];
     UK_UNROLL for (int j = 0; j < Vectors; ++j) {
       columns[j] = P::load_rhs(rhs + j * P::kLanes * P::kRhsBytes);
     }
     UK_UNROLL for (int i = 0; i < Rows; ++i) {
-      const auto row = P::broadcast_lhs(rows + i * P::kRowBytes);
+      const auto row = P::broadcast_lhs(lhs + i * P::kRowBytes);
       UK_UNROLL for (int j = 0; j < Vectors; ++j) acc[i][j] = P::dot(acc[i][j], row, columns[j]);
     }
-    correction.step(columns);
+    lhs += kStride;
     rhs += N0 * P::kRhsBytes;
   }
 }
@@ -109,21 +85,18 @@ constexpr int kStagedSteps = 64;
 // at once, into a buffer from which the load port then broadcasts: converting behind each broadcast
 // would cost two shuffles per row and step.
 template <class P, int M0, int N0, int Rows, int Vectors, bool kPrefetch>
-UK_INLINE void k_loop(typename P::Acc (&acc)[Rows][Vectors],
-                      typename P::template Correction<Vectors>& correction, const char* lhs,
-                      int row, const char* rhs, uk_index_t k1) {
+UK_INLINE void k_loop(typename P::Acc (&acc)[Rows][Vectors], const char* lhs, int row,
+                      const char* rhs, uk_index_t k1) {
   constexpr int kStride = M0 * P::kRowBytes;
   if constexpr (!P::kStagesLhs) {
-    using LhsStream = typename P::template LhsStream<kStride, Rows>;
-    k_steps<P, LhsStream, N0, Rows, Vectors, kPrefetch>(acc, correction, lhs + row * P::kRowBytes,
-                                                        rhs, k1);
+    k_steps<P, kStride, N0, Rows, Vectors, kPrefetch>(acc, lhs + row * P::kRowBytes, rhs, k1);
   } else {
     alignas(64) char staged[kStagedSteps * kStride + P::kStageSlack];
     while (k1 > 0) {
       const uk_index_t steps = k1 < kStagedSteps ? k1 : kStagedSteps;
       P::stage_lhs(staged, lhs, static_cast<int>(steps) * M0);
-      k_steps<P, LhsInPlace<kStride>, N0, Rows, Vectors, kPrefetch>(
-          acc, correction, staged + row * P::kRowBytes, rhs, steps);
+      k_steps<P, kStride, N0, Rows, Vectors, kPrefetch>(acc, staged + row * P::kRowBytes, rhs,
+                                                        steps);
       lhs += steps * M0 * P::kLhsBytes;
       rhs += steps * N0 * P::kRhsBytes;
       k1 -= steps;
@@ -138,7 +111,6 @@ UK_INLINE void block(char* out, const char* lhs, int row, const char* rhs, uk_in
   constexpr int kRowBytes = N0 * P::kOutBytes, kVectorBytes = P::kLanes * P::kOutBytes;
   out += row * kRowBytes;
   typename P::Acc acc[Rows][Vectors];
-  typename P::template Correction<Vectors> correction;
   if (flags & UK_MMT4D_ACCUMULATE) {
     UK_UNROLL for (int i = 0; i < Rows; ++i) {
       UK_UNROLL for (int j = 0; j < Vectors; ++j) {
@@ -151,13 +123,13 @@ UK_INLINE void block(char* out, const char* lhs, int row, const char* rhs, uk_in
     }
   }
   if (flags & UK_MMT4D_PREFETCH_RHS) {
-    k_loop<P, M0, N0, Rows, Vectors, true>(acc, correction, lhs, row, rhs, k1);
+    k_loop<P, M0, N0, Rows, Vectors, true>(acc, lhs, row, rhs, k1);
   } else {
-    k_loop<P, M0, N0, Rows, Vectors, false>(acc, correction, lhs, row, rhs, k1);
+    k_loop<P, M0, N0, Rows, Vectors, false>(acc, lhs, row, rhs, k1);
   }
   UK_UNROLL for (int i = 0; i < Rows; ++i) {
     UK_UNROLL for (int j = 0; j < Vectors; ++j) {
-      P::store_out(out + i * kRowBytes + j * kVectorBytes, correction.apply(j, acc[i][j]));
+      P::store_out(out + i * kRowBytes + j * kVectorBytes, acc[i][j]);
     }
   }
 }

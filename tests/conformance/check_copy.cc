@@ -37,7 +37,8 @@ struct Strides {
   int64_t packed_gap, matrix_gap;
 };
 
-// By elements, so that rows and tiles lose their alignment; four-bit elements stay on bytes.
+// By elements, so that rows and tiles lose their alignment; of four-bit elements by bytes. Their
+// rows start on bytes, so one of an odd number of columns leaves half a byte over.
 constexpr Strides kStrides[] = {{"tight strides", 0, 0},
                                 {"loose matrix stride", 0, 2},
                                 {"loose tile stride", 6, 0},
@@ -62,7 +63,8 @@ class CopyCheck {
         layout.count = count;
         const int64_t unit = width_ == 4 ? 2 : 1;
         layout.packed_stride = layout.tile_size() + strides.packed_gap * unit;
-        layout.matrix_stride = layout.matrix_columns() + strides.matrix_gap * unit;
+        layout.matrix_stride =
+            (layout.matrix_columns() + unit - 1) / unit * unit + strides.matrix_gap * unit;
         const bool sweep = count <= 33 && strides.matrix_gap < 1024;
         const std::string wrong = run_layout(layout, strides, sweep);
         if (!wrong.empty()) return wrong;
@@ -169,7 +171,7 @@ class CopyCheck {
   }
 
   std::vector<uint8_t> random_bytes(int64_t elements, uint64_t seed) const {
-    std::vector<uint8_t> bytes(static_cast<size_t>(elements * width_ / 8));
+    std::vector<uint8_t> bytes(static_cast<size_t>((elements * width_ + 7) / 8));
     Random random(seed);
     for (uint8_t& byte : bytes) byte = static_cast<uint8_t>(random.bits());
     return bytes;

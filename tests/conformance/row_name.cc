@@ -36,7 +36,8 @@ std::string implied_numerics(const MatmulType& type, const std::string& isa, boo
   if (!is_float(type.out)) return "exact";
   if (bits_of(type.out) == 16) return "round_each_step";
   if (dots) return "bf16_dot";
-  return isa == "sse2" ? "mul_add_chain" : "fma_chain";  // SSE2 has no FMA
+  // SSE2 has no FMA; of two f16 it needs none, their product is exact.
+  return isa == "sse2" && type.lhs != Element::f16 ? "mul_add_chain" : "fma_chain";
 }
 
 // "16x32x1" into as many sizes as the op has.

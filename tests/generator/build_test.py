@@ -149,6 +149,15 @@ class OutputTest(BuildCase):
         self.assertEqual(_symbols(self.out / "libuk_tiles.a"), {row["symbol"] for row in rows})
         self.assertTrue(all(row["code_bytes"] > 0 for row in rows))
 
+    def test_without_grid_leaves_out_what_the_library_generates(self) -> None:
+        of_grid = "mmt4d s16s8s32 8x16x2 sse2"
+        beside = "mmt4d s16s8s32 9x16x2 sse2"
+        rows = self.build([of_grid, beside])
+        self.assertEqual([row["file"] for row in rows], ["libuk_tiles.a"] * 2)
+        rows = self.build([of_grid, beside], "--without-grid")
+        self.assertEqual([row["file"] for row in rows], [None, "libuk_tiles.a"])
+        self.assertEqual(_symbols(self.out / "libuk_tiles.a"), {rows[1]["symbol"]})
+
     def test_same_bytes_from_nothing_in_any_company(self) -> None:
         """With three neighbours more, headers are precompiled."""
         self.build([_GENERATED], "--emit", "obj")
@@ -239,7 +248,7 @@ class ErrorTest(BuildCase):
                 ("mmt4d s8s8s32 65x1x1 avx2_fma", "M0 = 65 is out of range"),
                 ("mmt4d s8s4s32 4x8x3 avx2_fma", "K0 = 3 splits a byte"),
                 ("mmt4d s8s8s32 1x1x1 avx3", "unknown level 'avx3'"),
-                ("pack x32 5x7 avx2_fma", "the library has no pack tile"),
+                ("pack x32 5x65 avx2_fma", "tile1 = 65 is out of range"),
                 ("mmt4d s8s8s32 1x1x1", "is not a request"),
                 ("mmt4d s8s8s32 1x1 avx2_fma", "'1x1' is not a shape of mmt4d"),
                 ("pack x32 1x1x1 avx2_fma", "'1x1x1' is not a shape of pack"),

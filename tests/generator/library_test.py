@@ -18,7 +18,7 @@ _TABLE = """
 #define UK_PACK_TILE(...) row UK_PACK_TILE __VA_ARGS__;
 #define UK_UNPACK_TILE(...) row UK_UNPACK_TILE __VA_ARGS__;
 #include "arch/tiles.inc"
-#define UK_ISA_LEVEL(arch, isa, rank, registers, bytes, ...) level isa rank __VA_ARGS__;
+#define UK_ISA_LEVEL(arch, isa, ...) level isa __VA_ARGS__;
 #include "ukernel/isa.inc"
 """
 
@@ -42,9 +42,10 @@ class TableTest(unittest.TestCase):
 
     def test_levels_are_those_of_the_preprocessor(self) -> None:
         expected = {}
-        for isa, rank, features in re.findall(r"level (\w+) (\d+) ([^;]*);", self.table):
+        for isa, numbers, features in re.findall(r"level (\w+) ((?:\d+, ){6})([^;]*);", self.table):
             names = re.findall(r"UK_CPU_(?:FIELD7_)?X86_64_(\w+)", features)
-            expected[isa] = library.Level(isa, int(rank), frozenset(names))
+            expected[isa] = library.Level(isa, *map(int, re.findall(r"\d+", numbers)),
+                                          frozenset(names))
         self.assertTrue(expected)
         self.assertEqual(library.levels(ARCH), expected)
 

@@ -15,14 +15,15 @@ import tempfile
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Callable, Sequence
 
-from generator.model import Tile
+from generator.library import AnyTile
 from tests.generator.support import ARCH, COMPILER, draw_tiles, request_text, run_generator, strata
 
 
-def _build(tiles: list[Tile], directory: Path, jobs: int) -> Path:
+def _build(requests: list[str], directory: Path, jobs: int) -> Path:
     manifest = directory / "manifest.txt"
-    manifest.write_text("".join(f"{request_text(tile)}\n" for tile in tiles))
+    manifest.write_text("".join(f"{request}\n" for request in requests))
     objects = directory / "objects"
     ran = run_generator("build", "--manifest", manifest, "--arch", ARCH, "--out", objects, "--cache",
                         directory / "cache", "--jobs", str(jobs), "--cc", COMPILER, "--emit", "obj",
@@ -35,21 +36,24 @@ def _build(tiles: list[Tile], directory: Path, jobs: int) -> Path:
     return shared
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
+def random_test(description: str | None, count: int,
+                draw: Callable[[int, int], Sequence[AnyTile]],
+                text: Callable[[AnyTile], str]) -> int:
+    """A program that checks what draw(seed, count) returns; text() makes requests of it."""
+    parser = argparse.ArgumentParser(description=description)
     parser.add_argument("conformance", help="the tool ukernel_conformance")
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 32),
                         help="random by default, and printed")
-    parser.add_argument("--count", type=int, default=len(strata()),
-                        help="of requests; by default one for each type, level and class of K0")
+    parser.add_argument("--count", type=int, default=count,
+                        help="of requests; by default %(default)s, which gives each kind its turn")
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
     options = parser.parse_args()
     print(f"seed {options.seed}", flush=True)
-    tiles = draw_tiles(options.seed, options.count)
+    tiles = draw(options.seed, options.count)
     with tempfile.TemporaryDirectory() as directory:
-        shared = _build(tiles, Path(directory), options.jobs)
+        shared = _build([text(tile) for tile in tiles], Path(directory), options.jobs)
 
-        def check(tile: Tile) -> tuple[str, str]:
+        def check(tile: AnyTile) -> tuple[str, str]:
             ran = subprocess.run([options.conformance, "--so", shared, "--symbol", tile.symbol],
                                  capture_output=True, text=True)
             verdict = {"pass": "passed", "skip": "skipped"}.get(ran.stdout[:4], "failed")
@@ -60,13 +64,13 @@ def main() -> int:
         with ThreadPoolExecutor(options.jobs) as pool:
             results = list(pool.map(check, tiles))
     skipped = Counter()
-    for tile, (verdict, text) in zip(tiles, results):
+    for tile, (verdict, output) in zip(tiles, results):
         if verdict == "failed":
-            print(f"{request_text(tile)}\n  {text.strip()}")
+            print(f"{text(tile)}\n  {output.strip()}")
         elif verdict == "skipped":
             skipped[tile.isa] += 1
-    for level, count in skipped.items():
-        print(f"skipped {level}: {count} tiles; this CPU lacks it")
+    for level, number in skipped.items():
+        print(f"skipped {level}: {number} tiles; this CPU lacks it")
     counts = Counter(verdict for verdict, _ in results)
     print(", ".join(f"{counts[v]} {v}" for v in ("passed", "failed", "skipped"))
           + f" of seed {options.seed}")
@@ -74,4 +78,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(random_test(__doc__, len(strata()), draw_tiles, request_text))

@@ -6,6 +6,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
+from generator.copy_tile import emit_copies
 from generator.model import RequestError
 from generator.requests import Answer, Request, find_answer, parse_line, read_manifests
 from tests.generator.support import ARCH, run_generator
@@ -60,8 +61,11 @@ class AnswerTest(unittest.TestCase):
         self.assertEqual(_answer("pack x32 8x1 t avx2_fma").origin, "hand")
 
     def test_other_shapes_are_generated(self) -> None:
-        answer = _answer("mmt4d f32f32f32 5x17x3 avx2_fma")
-        self.assertEqual((answer.origin, answer.note), ("generated", ""))
+        for line in ("mmt4d f32f32f32 5x17x3 avx2_fma", "pack x32 9x3 t sse2", "unpack x64 1x63 avx2_fma",
+                     "pack x4 9x6 t avx512_base"):
+            answer = _answer(line)
+            self.assertEqual((answer.origin, answer.note), ("generated", ""))
+        self.assertEqual(answer.how.numerics, "exact")
 
     def test_a_level_that_adds_nothing_is_served_by_the_one_below(self) -> None:
         for line, level in (("mmt4d f32f32f32 7x19x1 avx512_vnni", "avx512_base"),
@@ -69,7 +73,10 @@ class AnswerTest(unittest.TestCase):
                             ("mmt4d f32f32f32 6x16x1 avx_vnni", "avx2_fma"),
                             ("mmt4d bf16bf16f32 7x19x3 avx512_bf16", "avx512_base"),
                             ("mmt4d bf16bf16bf16 7x19x2 avx512_bf16", "avx512_base"),
-                            ("pack x32 8x1 avx512_vnni", "avx512_base")):
+                            ("pack x32 8x1 avx512_vnni", "avx512_base"),
+                            ("pack x32 9x3 avx512_fp16", "avx512_base"),
+                            ("unpack x4 9x6 t avx512_bf16", "avx512_base"),
+                            ("unpack x8 3x5 avx_vnni", "avx2_fma")):
             answer = _answer(line)
             self.assertEqual(answer.tile.isa, level, line)
             self.assertIn(f"{level} serves it", answer.note)
@@ -86,13 +93,26 @@ class AnswerTest(unittest.TestCase):
                 ("mmt4d s8s4s32 4x8x3 avx2_fma", "K0 = 3 splits a byte"),
                 ("mmt4d s8s8s32 1x1x1 avx3", "unknown level 'avx3'; there are sse2, "),
                 ("mmt4d f32f32f32 1x1x1 avx2_fma f32acc", "f32acc means nothing for f32f32f32"),
-                ("pack x32 5x7 avx2_fma", "the library has no pack tile x32 5x7 for avx2_fma"),
+                ("pack x32 65x7 avx2_fma", "tile0 = 65 is out of range, 1 to 64"),
+                ("unpack x32 5x0 t avx2_fma", "tile1 = 0 is out of range, 1 to 64"),
+                ("pack x32 5x7 avx3", "unknown level 'avx3'; there are sse2, "),
                 ("pack x33 5x7 avx2_fma", "unknown element width 'x33'"),
                 ("unpack x4 2x3 avx2_fma", "tile1 = 3 splits a byte")):
             with self.subTest(line), self.assertRaises(RequestError) as raised:
                 _answer(line)
             self.assertIn(reason, str(raised.exception))
             self.assertNotIn("\n", str(raised.exception))
+
+
+class CopySourceTest(unittest.TestCase):
+    def test_a_file_has_many_tiles_of_one_level(self) -> None:
+        tiles = [_answer(line).tile for line in
+                 ("pack x32 9x3 t sse2", "unpack x4 9x6 sse2", "pack x32 9x3 avx2_fma")]
+        text = emit_copies(tiles[:2])
+        self.assertIn("UK_DEFINE_PACK_TILE(x32, 9, 3, transposed, x86_64, sse2)\n"
+                      "UK_DEFINE_UNPACK_TILE(x4, 9, 6, straight, x86_64, sse2)\n", text)
+        with self.assertRaises(ValueError):
+            emit_copies(tiles)
 
 
 class ExplainTest(unittest.TestCase):
@@ -102,14 +122,17 @@ class ExplainTest(unittest.TestCase):
             manifest.write_text("mmt4d f32f32f32 6x16x1 avx2_fma\n"
                                 "mmt4d f32f32f32 7x19x1 avx512_vnni\n"
                                 "mmt4d f32f32f32 6x16x1 avx2_fma\n"
-                                "mmt4d f32f32f32 99x1x1 avx2_fma\n")
+                                "mmt4d f32f32f32 99x1x1 avx2_fma\n"
+                                "pack x32 9x3 t avx_vnni\n")
             ran = run_generator("explain", "--manifest", manifest)
         self.assertEqual((ran.returncode, ran.stderr), (0, ""))
-        hand, generated, refused = ran.stdout.splitlines()
+        hand, generated, refused, copy = ran.stdout.splitlines()
         self.assertRegex(hand, r"^hand +mmt4d f32f32f32 6x16x1 avx2_fma: uk_\w+_x86_64_avx2_fma$")
         self.assertRegex(generated, r"^generated +mmt4d f32f32f32 7x19x1 avx512_vnni: "
                                     r"uk_\w+_avx512_base; .* avx512_base serves it; .*registers")
         self.assertRegex(refused, r"^refused +mmt4d f32f32f32 99x1x1 avx2_fma: M0 = 99 is out of range")
+        self.assertRegex(copy, r"^generated +pack x32 9x3 t avx_vnni: "
+                               r"uk_pack_tile_x32_9x3_t_x86_64_avx2_fma; .* avx2_fma serves it$")
 
 
 if __name__ == "__main__":

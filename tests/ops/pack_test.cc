@@ -6,6 +6,7 @@
 #include <set>
 
 #include "tests/ops/harness.h"
+#include "ukernel/tile_walk.h"
 
 namespace uk_test {
 namespace {
@@ -324,6 +325,33 @@ void check_shape(const PackType& type, const TileShape& shape, bool every,
   }
 }
 
+// An edge of more tiles than an op's scratch holds at once.
+void check_wide_edge(const PackType& type, const TileShape& shape, const uint64_t* cpu_data) {
+  const uk_index_t tile_bytes = shape.tile0 * shape.tile1 * type.bits / 8;
+  const uk_index_t tiles = uk::kScratchBytes / tile_bytes + 2;
+  for (const uint32_t op : {UK_OP_PACK, UK_OP_UNPACK}) {
+    for (const uint32_t flags : {0u, UK_PACK_TRANSPOSE_INNER}) {
+      const uk_index_t rows = flags == 0 ? shape.tile0 : shape.tile1;
+      const uk_index_t columns = flags == 0 ? shape.tile1 : shape.tile0;
+      const Case c = {op,
+                      type,
+                      flags,
+                      std::max<uk_index_t>(rows - 1, 1),
+                      (tiles * columns - 1) & ~uk_index_t{1},
+                      shape.tile0,
+                      shape.tile1,
+                      0,
+                      0,
+                      MatrixLayout::kRowMajor,
+                      TilesLayout::kTight,
+                      Edge::end,
+                      kPaddings[1]};
+      Call(c, cpu_data).run_and_check();
+      if (::testing::Test::HasFatalFailure()) return;
+    }
+  }
+}
+
 // ---------------------------------------------------------------- shapes that have no tile
 // function
 
@@ -428,6 +456,8 @@ TEST_P(PackAtLevel, EveryShapeOfTheTable) {
   }
   for (const auto& shape : shapes) {
     check_shape(GetParam().type, {shape[0], shape[1]}, false, cpu.data());
+    if (HasFatalFailure()) return;
+    check_wide_edge(GetParam().type, {shape[0], shape[1]}, cpu.data());
     if (HasFatalFailure()) return;
   }
 }

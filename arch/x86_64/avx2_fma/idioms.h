@@ -73,10 +73,6 @@ UK_INLINE __m256 fma_rounded_to_bf16(__m256 acc, __m256 a, __m256 b) {
 
 struct Avx2 {
   static constexpr int kRegisters = 16, kTemporaries = 0;
-  template <int kStride, int Rows>
-  using LhsStream = LhsInPlace<kStride>;
-  template <int Vectors>
-  using Correction = NoCorrection;
 };
 
 struct Avx2S32Out : Avx2 {

@@ -22,82 +22,57 @@ struct U8S8 : Avx512S32Out, Avx512DirectOperands {
   }
 };
 
-// The rows of each k step with the sign bits of their bytes flipped, kept in a ring on the stack.
-template <int kStride, int Rows>
-class FlippedLhs {
- public:
-  // Far enough ahead that a row is read from L1 and not from the store buffer, which forwards fewer
-  // loads per cycle than a k step makes.
-  static constexpr int kBytes = 4 * Rows, kSlotBytes = (kBytes + 63) / 64 * 64;
-  static constexpr int kAhead = 3, kBufferBytes = (kAhead + 1) * kSlotBytes;
-
-  UK_INLINE FlippedLhs(const char* lhs, uk_index_t k1, char* ring) : lhs_(lhs), ring_(ring) {
-    for (int step = 0; step < kAhead && step < k1; ++step) flip_next(ring_ + step * kSlotBytes);
-  }
-  UK_INLINE const char* next(uk_index_t steps_left) {
-    const char* step = ring_ + offset_;
-    // Never past the panel's end.
-    if (steps_left > kAhead) flip_next(ring_ + (offset_ + kAhead * kSlotBytes) % kBufferBytes);
-    offset_ = (offset_ + kSlotBytes) % kBufferBytes;
-    return step;
-  }
-
- private:
-  UK_INLINE void flip_next(char* to) {
-    constexpr int kVectors = kBytes / 64 * 64;
-    UK_UNROLL for (int b = 0; b < kVectors; b += 64) {
-      const __m512i rows = _mm512_loadu_si512(lhs_ + b);
-      _mm512_store_si512(to + b, _mm512_xor_si512(rows, _mm512_set1_epi8(-128)));
-    }
-    // Less than a vector on general registers: the dots need every slot of the vector ports.
-    UK_UNROLL for (int b = kVectors; b + 8 <= kBytes; b += 8) {
-      flip_bytes<uint64_t>(to + b, lhs_ + b);
-    }
-    if constexpr (kBytes % 8 == 4) flip_bytes<uint32_t>(to + kBytes - 4, lhs_ + kBytes - 4);
-    lhs_ += kStride;
-  }
-  template <class Word>
-  static UK_INLINE void flip_bytes(char* to, const char* from) {
-    Word word;
-    __builtin_memcpy(&word, from, sizeof(word));
-    word ^= static_cast<Word>(UINT64_C(0x8080808080808080));
-    __builtin_memcpy(to, &word, sizeof(word));
-  }
-
-  const char* lhs_;
-  char* ring_;
-  uintptr_t offset_ = 0;  // of the current step's slot
-};
-
-// s8 by s8 on VPDPBUSD, which wants one operand unsigned: flipping the sign bit of the LHS adds 128
-// to each of its elements, and 128 times the sum of the RHS column is subtracted at the end. Per k
-// step that costs one more dot a vector of columns; flipping the RHS instead would cost the vector
-// ports an XOR a vector of columns and a dot for the rows.
+// s8 by s8 on VPDPBUSD, which wants one operand unsigned: flipping the sign bit of the RHS adds 128
+// to each of its elements. The sums of rows that make up for it are taken before the K loop
+// (start_out), which is left with one XOR a vector of columns. Flipping the LHS instead would cost
+// it a dot a vector, for the sums of columns, and rewriting the rows.
 struct S8S8 : Avx512S32Out, Avx512DirectOperands {
-  static constexpr int kK0 = 4, kTemporaries = 3;  // two sums, and the 128s
-  template <int kStride, int Rows>
-  using LhsStream = FlippedLhs<kStride, Rows>;
-
-  static UK_INLINE Acc dot(Acc acc, __m512i lhs, __m512i rhs) {
-    return _mm512_dpbusd_epi32(acc, lhs, rhs);
+  static constexpr int kK0 = 4, kTemporaries = 1;  // the sign bits
+  static UK_INLINE __m512i load_rhs(const char* rhs) {
+    return _mm512_xor_si512(Avx512DirectOperands::load_rhs(rhs), _mm512_set1_epi8(-128));
   }
-  template <int Vectors>
-  class Correction {
-   public:
-    UK_INLINE Correction() {
-      UK_UNROLL for (int j = 0; j < Vectors; ++j) sums_[j] = _mm512_setzero_si512();
-    }
-    UK_INLINE void step(const __m512i (&columns)[Vectors]) {
-      UK_UNROLL for (int j = 0; j < Vectors; ++j) {
-        sums_[j] = _mm512_dpbusd_epi32(sums_[j], _mm512_set1_epi8(-128), columns[j]);
-      }
-    }
-    UK_INLINE Acc apply(int j, Acc acc) const { return _mm512_sub_epi32(acc, sums_[j]); }
-
-   private:
-    __m512i sums_[Vectors];  // 128 times the sum of each column so far
-  };
+  static UK_INLINE Acc dot(Acc acc, __m512i lhs, __m512i rhs) {
+    return _mm512_dpbusd_epi32(acc, rhs, lhs);
+  }
 };
+
+// Subtracts from each result what 128 in every element of the RHS adds to it: 128 times the sum of
+// its row. OUT counts as zero if it is not accumulated.
+template <int M0, int N0>
+UK_INLINE void start_out(char* out, const char* lhs, uk_index_t k1, uint32_t flags) {
+  // As many steps at a time as fill whole vectors; lane i of those is of row i % M0.
+  constexpr int kPowerOfTwo = M0 & -M0, kSteps = kPowerOfTwo < 16 ? 16 / kPowerOfTwo : 1;
+  constexpr int kVectors = kSteps * M0 / 16;
+  const __m512i factor = _mm512_set1_epi8(-128);  // unsigned to the dot: 128
+  __m512i sums[kVectors];
+  UK_UNROLL for (int v = 0; v < kVectors; ++v) sums[v] = _mm512_setzero_si512();
+  for (; k1 >= kSteps; k1 -= kSteps) {
+    UK_UNROLL for (int v = 0; v < kVectors; ++v) {
+      sums[v] = _mm512_dpbusd_epi32(sums[v], factor, _mm512_loadu_si512(lhs + 64 * v));
+    }
+    lhs += 64 * kVectors;
+  }
+  const int lanes_left = static_cast<int>(k1) * M0;
+  UK_UNROLL for (int v = 0; v < kVectors; ++v) {
+    const int lanes = lanes_left - 16 * v;
+    const uint32_t mask = lanes < 0 ? 0 : lanes < 16 ? (1u << lanes) - 1 : 0xFFFF;
+    const char* from = lanes > 0 ? lhs + 64 * v : lhs;
+    const __m512i rows = _mm512_maskz_loadu_epi32(static_cast<__mmask16>(mask), from);
+    sums[v] = _mm512_dpbusd_epi32(sums[v], factor, rows);
+  }
+  alignas(64) uint32_t lanes[16 * kVectors];
+  UK_UNROLL for (int v = 0; v < kVectors; ++v) _mm512_store_si512(lanes + 16 * v, sums[v]);
+  for (int row = 0; row < M0; ++row) {
+    uint32_t sum = 0;
+    UK_UNROLL for (int i = 0; i < 16 * kVectors; i += M0) sum -= lanes[row + i];
+    const __m512i start = _mm512_set1_epi32(static_cast<int>(sum));
+    UK_UNROLL for (int j = 0; j < N0; j += 16, out += 64) {
+      const bool accumulate = flags & UK_MMT4D_ACCUMULATE;
+      const __m512i before = accumulate ? _mm512_loadu_si512(out) : _mm512_setzero_si512();
+      _mm512_storeu_si512(out, _mm512_add_epi32(before, start));
+    }
+  }
+}
 
 // s16 by u4, eight k a step. A column is the 32 bits of its lane, k = 0 lowest; masked after a
 // shift by 4 * p they leave nibble p in the lower 16 bits and nibble p + 4 in the upper ones, so
@@ -146,7 +121,8 @@ template <int M0, int N0, int K0>
 UK_INLINE void mmt4d_s8s8s32(void* out, const void* lhs, const void* rhs, uk_index_t k1,
                              uint32_t flags) {
   if constexpr (K0 == 4) {
-    mmt4d_tile<S8S8, M0, N0, K0>(out, lhs, rhs, k1, flags);
+    start_out<M0, N0>(static_cast<char*>(out), static_cast<const char*>(lhs), k1, flags);
+    mmt4d_tile<S8S8, M0, N0, K0>(out, lhs, rhs, k1, flags | UK_MMT4D_ACCUMULATE);
   } else {
     mmt4d_tile<S16Pairs<Avx512WidenedOperands<Avx512WidenS8>>, M0, N0, K0>(out, lhs, rhs, k1,
                                                                            flags);

@@ -1,0 +1,144 @@
+"""Which generated tiles are farthest from what the CPU could do, panels in L1.
+
+python3 bench/worst_tiles.py BENCH_DIR [--level LEVEL]... [--repeat N] [--update FILE]
+
+BENCH_DIR is the `bench` folder of a build: its bench_<arch>_<level> measure each tile against the peak
+of the type's instruction. Of the tiles with at least 64 results, those are listed that stay under
+60 % of it, beside the bound that the planner computes for them (generator/plan.py) and what it is
+made of. Speeds and peaks are the best of N passes, which take turns over all tiles: what shares the
+core disturbs one for seconds. --update writes the table between the lines <!-- worst --> and <!-- /worst --> of a
+Markdown file.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from generator import library  # noqa: E402
+from generator.document import replace_block  # noqa: E402
+from generator.isa_x86 import PRIMITIVES  # noqa: E402
+from generator.model import Tile  # noqa: E402
+from generator.plan import Plan, make_plan  # noqa: E402
+from generator.select import choose_primitive  # noqa: E402
+from generator.tiles import generated_rows  # noqa: E402
+
+ARCH = "x86_64"
+MOST_REPORTED = 60  # percent of the peak above which a tile needs no explanation
+ABSENT_LEVEL = 77
+
+
+@dataclass(frozen=True)
+class Measured:
+    plan: Plan
+    percent: float  # of the instruction's peak
+
+    @property
+    def bound_percent(self) -> float:
+        """What the planner's bound is of that peak."""
+        tile = self.plan.tile
+        products = tile.m0 * tile.n0 * tile.k0
+        return 100 * products / self.plan.bound.cycles / _peak_products_per_cycle(tile)
+
+    @property
+    def of_bound(self) -> float:
+        return 100 * self.percent / self.bound_percent
+
+
+def _peak_products_per_cycle(tile: Tile) -> float:
+    """With the dots of the level's best primitive for the type alone."""
+    return max(p.lanes * p.k / (p.dot_cost * (p.parts if p.part_by_part else 1)).cycles(p.isa)
+               for level in library.levels_served_by(ARCH, tile.isa)
+               for p in PRIMITIVES.get(level.name, ()) if p.type == tile.type)
+
+
+def measure(binary: Path, repeat: int) -> dict[str, float] | None:
+    """Percent of peak by symbol; None if this CPU lacks the level."""
+    best: dict[str, tuple[float, float]] = {}
+    for _ in range(repeat):
+        runs = _measure_once(binary)
+        if runs is None:
+            return None
+        for symbol, (speed, peak) in runs.items():
+            best_speed, best_peak = best.get(symbol, (speed, peak))
+            best[symbol] = max(speed, best_speed), max(peak, best_peak)
+    return {symbol: 100 * speed / peak for symbol, (speed, peak) in best.items()}
+
+
+def _measure_once(binary: Path) -> dict[str, tuple[float, float]] | None:
+    """GOP/s of the tile and of the peak."""
+    with tempfile.NamedTemporaryFile(suffix=".json") as out:
+        ran = subprocess.run([binary, "--benchmark_filter=mmt4d.*/L1", f"--benchmark_out={out.name}",
+                              "--benchmark_out_format=json"], capture_output=True, text=True)
+        if ran.returncode == ABSENT_LEVEL:
+            return None
+        if ran.returncode not in (0, 3):  # 3: a figure above 101 %
+            sys.exit(ran.stderr.strip())
+        return {run["name"].partition("/")[0]: (run["GOP/s"], 100 * run["GOP/s"] / run["peak%"])
+                for run in json.load(out)["benchmarks"] if "peak%" in run}
+
+
+def measured_tiles(directory: Path, levels: list[str], repeat: int) -> list[Measured]:
+    found = []
+    for level in levels:
+        percents = measure(directory / f"bench_{ARCH}_{level}", repeat)
+        if percents is None:
+            print(f"skipped {level}: this CPU lacks it", file=sys.stderr)
+            continue
+        for row in generated_rows(ARCH):
+            tile = row.tile
+            if isinstance(tile, Tile) and tile.isa == level and tile.m0 * tile.n0 >= 64:
+                found.append(Measured(make_plan(tile, choose_primitive(tile)),
+                                      percents.get(tile.symbol, 100)))
+    return found
+
+
+def report(measured: list[Measured]) -> str:
+    low = sorted((m for m in measured if m.percent < MOST_REPORTED), key=lambda m: m.of_bound)
+    lines = [f"{len(measured)} generated tiles with M0·N0 ≥ 64 measured, {len(low)} of them under "
+             f"{MOST_REPORTED} % of the peak ({_cpu()}, {date.today()}):", "",
+             "| tile | level | % of peak | bound | % of the bound | mostly |",
+             "|---|---|---|---|---|---|"]
+    for m in low:
+        tile = m.plan.tile
+        name = f"{tile.type.name} {tile.m0}x{tile.n0}x{tile.k0}" + (" f32acc" if tile.f32acc else "")
+        lines.append(f"| {name} | {tile.isa} | {m.percent:.0f} | {m.bound_percent:.0f} "
+                     f"| {m.of_bound:.0f} | {m.plan.bound.cause} |")
+    return "\n".join(lines) + "\n"
+
+
+def _cpu() -> str:
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return line.partition(":")[2].strip()
+    return "unknown CPU"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("bench", type=Path, metavar="BENCH_DIR")
+    parser.add_argument("--level", action="append", choices=list(PRIMITIVES),
+                        help="only this one; may be given more than once")
+    parser.add_argument("--repeat", type=int, default=8, metavar="N", help="passes, 8 by default")
+    parser.add_argument("--update", type=Path, metavar="FILE", help="put the table there")
+    options = parser.parse_args()
+    table = report(measured_tiles(options.bench, options.level or list(PRIMITIVES),
+                                  options.repeat))
+    print(table)
+    if options.update:
+        replace_block(options.update, "worst", table)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

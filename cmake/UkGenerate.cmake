@@ -1,0 +1,57 @@
+# The tiles that no one wrote by hand, generated when the build is configured: the grid of
+# generator/tiles.py, and what these two ask for beside it.
+
+option(UK_GENERATE "Generate the tiles that are not written by hand; needs Python with Jinja2" ON)
+set(UK_EXTRA_TILES "" CACHE STRING
+  "More tiles, as a list of requests: \"mmt4d f32f32f32 9x48x3 avx2_fma;pack x32 9x3 t avx2_fma\"")
+set(UK_TILE_MANIFEST "" CACHE STRING "More tiles, as a list of files with a request a line")
+set(UK_PYTHON_CANDIDATES python3 /usr/bin/python3 CACHE STRING
+  "Where to look for a Python with Jinja2: the first on the PATH may be one that lacks it")
+mark_as_advanced(UK_PYTHON_CANDIDATES)
+set(UK_GENERATED_DIR ${PROJECT_BINARY_DIR}/generated)
+
+if(NOT UK_PYTHON)
+  foreach(python IN LISTS Python3_EXECUTABLE UK_PYTHON_CANDIDATES)
+    execute_process(
+      COMMAND ${python} -c "import jinja2, sys; assert sys.version_info >= (3, 11); print(sys.executable)"
+      RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_QUIET OUTPUT_STRIP_TRAILING_WHITESPACE)
+    if(result EQUAL 0)
+      set(UK_PYTHON ${output} CACHE FILEPATH "A Python, 3.11 or newer, with Jinja2")
+      break()
+    endif()
+  endforeach()
+endif()
+
+if(NOT UK_GENERATE)
+  if(UK_EXTRA_TILES OR UK_TILE_MANIFEST)
+    message(FATAL_ERROR "UK_EXTRA_TILES and UK_TILE_MANIFEST need UK_GENERATE")
+  endif()
+  return()
+endif()
+if(NOT UK_PYTHON)
+  message(FATAL_ERROR "UK_GENERATE needs Python 3.11 or newer with Jinja2 (Debian: python3-jinja2); "
+    "UK_GENERATE=OFF builds the hand-written tiles alone")
+endif()
+
+# Relative names of manifests are those of the project that sets them.
+set(manifests)
+foreach(manifest IN LISTS UK_TILE_MANIFEST)
+  get_filename_component(manifest ${manifest} ABSOLUTE BASE_DIR ${CMAKE_SOURCE_DIR})
+  list(APPEND manifests --manifest ${manifest})
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${manifest})
+endforeach()
+set(extra)
+foreach(request IN LISTS UK_EXTRA_TILES)
+  list(APPEND extra --tile ${request})
+endforeach()
+file(GLOB_RECURSE generator_sources CONFIGURE_DEPENDS
+  ${PROJECT_SOURCE_DIR}/generator/*.py ${PROJECT_SOURCE_DIR}/generator/*.j2
+  ${PROJECT_SOURCE_DIR}/arch/*.inc ${PROJECT_SOURCE_DIR}/ukernel/isa.inc)
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${generator_sources})
+execute_process(
+  COMMAND ${UK_PYTHON} -m generator library
+    --arch ${UK_ARCH} --out ${UK_GENERATED_DIR}/${UK_ARCH} ${manifests} ${extra}
+  WORKING_DIRECTORY ${PROJECT_SOURCE_DIR} RESULT_VARIABLE result ERROR_VARIABLE error)
+if(NOT result EQUAL 0)
+  message(FATAL_ERROR "The tiles of UK_GENERATE could not be generated. ${error}")
+endif()

@@ -1,0 +1,29 @@
+"""Tables that are kept in Markdown files, between the lines <!-- name --> and <!-- /name -->."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from generator.model import RequestError
+
+
+def _split(path: Path, name: str) -> tuple[str, str, str]:
+    begin, end = f"<!-- {name} -->\n", f"<!-- /{name} -->\n"
+    text = path.read_text(encoding="utf-8")
+    if text.count(begin) != 1 or text.count(end) != 1:
+        raise RequestError(f"{path}: wants the lines '{begin.strip()}' and '{end.strip()}', once each")
+    before, _, rest = text.partition(begin)
+    block, _, after = rest.partition(end)
+    return before + begin, block, end + after
+
+
+def read_block(path: Path, name: str) -> str:
+    return _split(path, name)[1]
+
+
+def replace_block(path: Path, name: str, block: str) -> None:
+    before, _, after = _split(path, name)
+    partial = path.with_name(path.name + ".partial")
+    partial.write_text(before + block + after, encoding="utf-8")
+    os.replace(partial, path)

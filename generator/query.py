@@ -1,0 +1,215 @@
+"""uk_query_tile_sizes without the library: for compilers that compile for another CPU.
+
+The cost model is that of ukernel/query_tile_sizes.cc, where its figures are explained, with the same
+operations in the same order, so that both give the same answers.
+"""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass
+from functools import cache
+from typing import Iterable
+
+from generator import library
+from generator.library import Level
+from generator.model import BITS, TYPES, MatmulType, RequestError, Tile
+from generator.tiles import Row, table
+
+_PER_INSTRUCTION, _PER_LOAD, _PER_LOOP, _PER_LINE, _OVERLAP = 2, 2, 4, 3, 8
+_LINE_BITS = 64 * 8
+_MULTIPLY_ADD_CHAIN, _INTEGER_ADD_CHAIN = 19, 4
+_ROUNDING_INSTRUCTIONS, _ROUNDING_CHAIN = 8, 160
+
+_LARGE = 1 << 20  # what an unknown size counts as
+
+
+# ---------------------------------------------------------------- rows
+
+@cache
+def level_of_cpu(arch: str, name: str) -> frozenset[str]:
+    """The features of a CPU of this level, or of these: "avx512_vnni+avx512_bf16"."""
+    levels = library.levels(arch)
+    if not levels or not table(arch):
+        raise RequestError(f"the library has no tiles for {arch}")
+    features: frozenset[str] = frozenset()
+    for part in name.split("+"):
+        if part not in levels:
+            raise RequestError(f"unknown level '{part}'; there are {', '.join(levels)}")
+        features |= levels[part].features
+    return features
+
+
+def select(rows: Iterable[Row], features: frozenset[str], skip: bool
+           ) -> dict[tuple[str, int, int, int], Row]:
+    """By type and shape, the mmt4d row that a CPU with these features uses: of those that it can run,
+    with SKIP one that rounds once, then the one of the highest rank."""
+    best: dict[tuple[str, int, int, int], tuple[tuple[bool, int], Row]] = {}
+    for row in rows:
+        tile = row.tile
+        if not isinstance(tile, Tile) or tile.f32acc > skip:
+            continue
+        level = library.levels(tile.arch)[tile.isa]
+        if not level.features <= features:
+            continue
+        shape = tile.type.name, tile.m0, tile.n0, tile.k0
+        rank = tile.f32acc, level.rank
+        if shape not in best or rank > best[shape][0]:
+            best[shape] = rank, row
+    return {shape: row for shape, (_, row) in best.items()}
+
+
+@cache
+def _selected(arch: str, level: str, skip: bool) -> dict[str, list[Row]]:
+    by_type: dict[str, list[Row]] = {name: [] for name in TYPES}
+    for shape, row in select(table(arch), level_of_cpu(arch, level), skip).items():
+        by_type[shape[0]].append(row)
+    return by_type
+
+
+# ---------------------------------------------------------------- cost
+
+@dataclass
+class _Dot:
+    k: int = 1
+    instructions: int = 1
+    columns_instructions: int = 0
+    temporaries: int = 0
+    sums: int = 0
+    chain: int = _MULTIPLY_ADD_CHAIN
+
+
+def _lane_bits(kind: MatmulType) -> int:
+    return max(32, BITS[kind.out])
+
+
+def _dot(row: Row, level: Level) -> _Dot:
+    tile = row.tile
+    assert isinstance(tile, Tile)
+    dot = _Dot()
+    if row.numerics == "exact":
+        if BITS[tile.type.lhs] == 8 and level.byte_dot and tile.k0 % level.byte_dot == 0:
+            dot.k = level.byte_dot
+            if tile.type.lhs == "s8":
+                dot.columns_instructions += 1
+                dot.temporaries += 1
+                dot.sums = 1
+        else:
+            dot.k = 2 if tile.k0 % 2 == 0 else 1
+            dot.instructions = level.s16_dot
+            if dot.instructions > 1:
+                dot.chain = _INTEGER_ADD_CHAIN
+    elif row.numerics in ("bf16_dot", "bf16_dot_f32acc"):
+        dot.k = 2
+    else:
+        dot.instructions = level.fma
+        if row.numerics == "round_each_step":
+            dot.instructions += _ROUNDING_INSTRUCTIONS
+            dot.chain += _ROUNDING_CHAIN
+            dot.temporaries += level.vector_registers // 2
+    if dot.instructions > 1:
+        dot.temporaries += 1
+    bits = BITS[tile.type.rhs] * dot.k
+    while bits < _lane_bits(tile.type):
+        dot.columns_instructions += 1
+        bits *= 2
+    if tile.k0 > dot.k:
+        dot.columns_instructions += 2
+    return dot
+
+
+@cache
+def _cost_per_step(row: Row) -> int:
+    tile = row.tile
+    assert isinstance(tile, Tile)
+    level = library.levels(tile.arch)[tile.isa]
+    vectors = -(-tile.n0 * _lane_bits(tile.type) // (level.vector_bytes * 8))
+    dot = _dot(row, level)
+    dots = tile.k0 // dot.k
+    registers = level.vector_registers - dot.temporaries
+    parts = -(-vectors // ((registers - 1) // (2 + dot.sums)))
+    part = -(-vectors // parts)
+
+    def block_cost(rows: int) -> int:
+        instructions = (rows * dot.instructions + dot.columns_instructions) * part
+        ports, loads = _PER_INSTRUCTION * instructions, _PER_LOAD * (rows + part)
+        busy = max(ports, loads) + min(ports, loads) // _OVERLAP
+        bits = (rows * BITS[tile.type.lhs] + -(-tile.n0 // parts) * BITS[tile.type.rhs]) * tile.k0
+        return max(busy, dot.chain) * dots + -(-_PER_LINE * bits // _LINE_BITS) + _PER_LOOP
+
+    # The blocks of ukernel/tile.h, whose accumulators fit the registers.
+    most_rows = (registers - dot.sums * part - part - 1) // part
+    blocks = tile.m0 if most_rows < 1 else -(-tile.m0 // most_rows)
+    rows, larger_blocks = divmod(tile.m0, blocks)
+    return parts * (larger_blocks * block_cost(rows + 1) + (blocks - larger_blocks) * block_cost(rows))
+
+
+def _order(row: Row, m: int, n: int, k: int) -> tuple:
+    """The best row is the least: by cost, padding, the larger tile, the wider one, K0."""
+    tile = row.tile
+    assert isinstance(tile, Tile)
+
+    def tiles(size: int, of: int) -> float:
+        return float(-(-size // of)) if size > 0 else _LARGE / of
+
+    cost = tiles(m, tile.m0) * tiles(n, tile.n0) * tiles(k, tile.k0) * float(_cost_per_step(row))
+    padded = tiles(max(m, 1), tile.m0) * tile.m0 * tiles(max(n, 1), tile.n0) * tile.n0
+    return cost, padded, -tile.m0 * tile.n0, -tile.n0, -tile.k0
+
+
+# ---------------------------------------------------------------- the query
+
+def query_row(arch: str, level: str, type_name: str, m: int, n: int, k: int, fixed_m0: int = 0,
+              fixed_n0: int = 0, fixed_k0: int = 0, skip: bool = False) -> Row:
+    """The row whose shape is the answer, and which a call with that shape uses. Sizes <= 0 are
+    unknown; fixed members other than 0 are already decided."""
+    if type_name not in TYPES:
+        raise RequestError(f"unknown type '{type_name}'; there are {', '.join(TYPES)}")
+    for name, fixed in (("M0", fixed_m0), ("N0", fixed_n0), ("K0", fixed_k0)):
+        if fixed < 0:
+            raise RequestError(f"{name} = {fixed} is negative")
+    if BITS[TYPES[type_name].rhs] < 8 and fixed_k0 % 2:
+        raise RequestError(f"K0 = {fixed_k0} splits a byte: {type_name} has four-bit elements")
+    fitting = [row for row in _selected(arch, level, skip)[type_name]
+               if fixed_m0 in (0, row.tile.m0) and fixed_n0 in (0, row.tile.n0)
+               and fixed_k0 in (0, row.tile.k0)]
+    if not fitting:
+        fixed_text = "x".join(str(fixed or "*") for fixed in (fixed_m0, fixed_n0, fixed_k0))
+        raise RequestError(f"no tile of {type_name} is {fixed_text} on {level}")
+    return min(fitting, key=lambda row: _order(row, m, n, k))
+
+
+def query_tile_sizes(arch: str, level: str, type_name: str, m: int, n: int, k: int,
+                     fixed_m0: int = 0, fixed_n0: int = 0, fixed_k0: int = 0, skip: bool = False
+                     ) -> tuple[int, int, int]:
+    """What uk_query_tile_sizes answers on a CPU of this level; without a tile, a RequestError."""
+    tile = query_row(arch, level, type_name, m, n, k, fixed_m0, fixed_n0, fixed_k0, skip).tile
+    assert isinstance(tile, Tile)
+    return tile.m0, tile.n0, tile.k0
+
+
+# ---------------------------------------------------------------- command line
+
+def add_query_parser(commands: argparse._SubParsersAction, arch: dict) -> None:
+    parser = commands.add_parser(
+        "query", help="say which tile suits a matmul, as uk_query_tile_sizes does on the CPU itself")
+    parser.add_argument("--level", required=True, metavar="LEVEL",
+                        help="of the CPU; one with several has them all: avx512_vnni+avx512_bf16")
+    parser.add_argument("type", help="s8s8s32")
+    for name in ("m", "n", "k"):
+        parser.add_argument(name, type=int, metavar=name.upper(),
+                            help="size of the matmul in elements, 0 if it is not known")
+    for name in ("m0", "n0", "k0"):
+        parser.add_argument(f"--{name}", type=int, default=0, metavar="SIZE",
+                            help=f"{name.upper()}, where it is already decided")
+    parser.add_argument("--skip", action="store_true",
+                        help="a 16-bit output may be rounded once, at the end")
+    parser.add_argument("--arch", **arch)
+    parser.set_defaults(run=_run)
+
+
+def _run(arguments: argparse.Namespace) -> None:
+    a = arguments
+    row = query_row(a.arch, a.level, a.type, a.m, a.n, a.k, a.m0, a.n0, a.k0, a.skip)
+    assert isinstance(row.tile, Tile)
+    print(f"{row.tile.m0}x{row.tile.n0}x{row.tile.k0} {row.tile.symbol} {row.origin}")

@@ -1,0 +1,291 @@
+"""Plans carried out in Python on integers equal the plain sum of products, for random tiles."""
+
+from __future__ import annotations
+
+import random
+import re
+import unittest
+from collections import Counter
+
+from generator.emit import BlockShape, TileSource
+from generator.isa_x86 import PRIMITIVES
+from generator.model import BITS, Primitive, Tile
+from generator.plan import Plan, make_plan
+from generator.select import choose_primitive
+from tests.generator.support import draw_tiles, seeds_and_main, strata
+
+SEEDS = [1]
+TILES_PER_SEED = len(strata())
+MOST_ELEMENTS = 1500  # of OUT: Python takes its time
+
+Unit = tuple[int, ...]
+
+
+def _range(element: str) -> tuple[int, int]:
+    """Of its values, as far as the types that are not integers are concerned small ones."""
+    if element[0] not in "su":
+        return -3, 3
+    bits = BITS[element]
+    return (0, 2**bits - 1) if element[0] == "u" else (-2**(bits - 1), 2**(bits - 1) - 1)
+
+
+class Machine:
+    """A plan, carried out on panels that are lists of units in memory order."""
+
+    def __init__(self, plan: Plan, lhs: list[Unit], rhs: list[Unit], out: list[int]) -> None:
+        self.plan, self.p, self.source = plan, plan.primitive, TileSource(plan)
+        self.lhs, self.rhs, self.out = lhs, rhs, out
+        self.writes: Counter[int] = Counter()  # of the last chunk
+
+    def run(self, k1: int, accumulate: bool) -> None:
+        plan, p, tile = self.plan, self.p, self.plan.tile
+        self.first_k = 0
+        if p.row_sums:
+            for row in range(tile.m0):
+                units = [self.lhs[(step * tile.m0 + row) * plan.units + unit]
+                         for step in range(k1) for unit in range(plan.units)]
+                for column in range(tile.n0):
+                    at = row * tile.n0 + column
+                    self.out[at] = (self.out[at] if accumulate else 0) - p.rhs_offset * sum(map(sum, units))
+            accumulate = True
+        chunk = plan.stage_steps if plan.stages else max(k1, 1)
+        step = 0
+        while True:
+            steps = min(chunk, k1 - step)
+            lhs = self.lhs[step * tile.m0 * plan.units:][:steps * tile.m0 * plan.units]
+            rhs = self.rhs[step * tile.n0 * plan.units:][:steps * tile.n0 * plan.units]
+            columns = self._staged_rhs(rhs, steps) if plan.stages_rhs else rhs
+            self.writes.clear()
+            for block in plan.blocks:
+                shape = BlockShape(plan, block.rows, block.columns)
+                row_unit = self.source.lhs_offset(block) // self._row_unit_bytes()
+                column_unit = self.source.rhs_offset(block) // self._column_unit_bytes()
+                self._block(shape, self.source.out_offset(block) // self._out_bytes(), lhs, row_unit,
+                            columns, column_unit, steps, accumulate)
+            accumulate = True
+            step += steps
+            self.first_k += steps * tile.k0
+            if step >= k1:
+                return
+
+    def _out_bytes(self) -> int:
+        return 4 if self.plan.f32_scratch else BITS[self.p.type.out] // 8
+
+    def _row_unit_bytes(self) -> int:
+        return self.source.unit_bytes if self.plan.stages_lhs else self.p.lhs_unit_bytes
+
+    def _column_unit_bytes(self) -> int:
+        return self.plan.lane_bytes if self.plan.stages_rhs else self.p.rhs_unit_bytes
+
+    def _staged_rhs(self, rhs: list[Unit], steps: int) -> list[Unit | None]:
+        """[step][unit][column, up to whole vectors]."""
+        plan, tile = self.plan, self.plan.tile
+        width = plan.column_step // plan.units // plan.lane_bytes
+        return [rhs[(step * tile.n0 + column) * plan.units + unit] if column < tile.n0 else None
+                for step in range(steps) for unit in range(plan.units) for column in range(width)]
+
+    def _parts(self, unit: Unit, offset: int) -> list[Unit]:
+        return [tuple(unit[k] + offset for k in part) for part in self.p.k_order]
+
+    def _block(self, shape: BlockShape, out: int, lhs: list[Unit], row_unit: int,
+               columns: list, column_unit: int, steps: int, accumulate: bool) -> None:
+        plan, p, tile = self.plan, self.p, self.plan.tile
+        lanes, spread = p.lanes, plan.spread
+        width = shape.vectors * lanes
+        acc = [[0] * width for _ in range(shape.rows)]
+        last_k = [[-1] * width for _ in range(shape.rows)]
+        if accumulate and spread == 1:
+            for row in range(shape.rows):
+                for column in range(shape.columns):
+                    acc[row][column] = self.out[out + row * tile.n0 + column]
+        row_step = plan.row_step // self.source.unit_bytes
+        column_step = plan.column_step // self._column_unit_bytes()
+        for step in range(steps):
+            for dot in range(plan.dots):
+                for row in range(shape.rows):
+                    for lane in range(width):
+                        if lane >= shape.columns * spread:
+                            continue
+                        a = lhs[step * row_step + row_unit + row * plan.units + dot + lane % spread]
+                        at = step * column_step + dot * (column_step // plan.dots) + column_unit + lane
+                        b = columns[at]
+                        parts = zip(self._parts(a, 0), self._parts(b, p.rhs_offset))
+                        acc[row][lane] += sum(x * y for part in parts for x, y in zip(*part))
+                        self._check_order(last_k[row], lane, step, dot)
+        for row in range(shape.rows):
+            sums = acc[row]
+            while len(sums) < shape.out_vectors * lanes * spread:
+                sums = sums + [0] * lanes
+            for _ in range(spread.bit_length() - 1):
+                sums = [a + b for a, b in zip(sums[::2], sums[1::2])]
+            for column in range(shape.columns):
+                at = out + row * tile.n0 + column
+                before = self.out[at] if accumulate and spread > 1 else 0
+                self.out[at] = before + sums[column]
+                self.writes[at] += 1
+
+    def _check_order(self, last_k: list[int], lane: int, step: int, dot: int) -> None:
+        """Chains keep the order of k."""
+        if self.p.add is None:
+            k = self.first_k + step * self.plan.tile.k0 + dot * self.p.k
+            for part in self.p.k_order:
+                assert k + part[0] > last_k[lane], self.plan.tile.symbol
+                last_k[lane] = k + part[0]
+
+
+def _small(tile: Tile) -> bool:
+    return tile.m0 * tile.n0 <= MOST_ELEMENTS
+
+
+class InterpreterTest(unittest.TestCase):
+    def test_plans_multiply(self) -> None:
+        for seed in SEEDS:
+            numbers = random.Random(seed)
+            for tile in filter(_small, draw_tiles(seed, TILES_PER_SEED)):
+                plan = make_plan(tile, choose_primitive(tile))
+                few = 3 if tile.m0 * tile.n0 * tile.k0 > 200 else 40
+                for k1, accumulate in ((0, False), (numbers.randint(1, few), True)):
+                    with self.subTest(tile=tile.symbol, k1=k1):
+                        self._check(plan, k1, accumulate, numbers)
+
+    def test_chunks_carry_on(self) -> None:
+        """More steps than are staged at a time."""
+        for level, primitives in PRIMITIVES.items():
+            for p in primitives:
+                tile = Tile(p.type, 2, 3, p.k, p.isa.arch, level, p.numerics.endswith("f32acc"))
+                plan = make_plan(tile, p)
+                if plan.stages:
+                    self._check(_Chunked(**vars(plan)), 5, False, random.Random(1))
+                    self._check(_Chunked(**vars(plan)), 5, True, random.Random(2))
+
+    def _check(self, plan: Plan, k1: int, accumulate: bool, numbers: random.Random) -> None:
+        tile, p = plan.tile, plan.primitive
+
+        def panel(rows: int, element: str) -> list[Unit]:
+            low, high = _range(element)
+            return [tuple(numbers.randint(low, high) for _ in range(p.k))
+                    for _ in range(k1 * rows * plan.units)]
+
+        lhs, rhs = panel(tile.m0, tile.type.lhs), panel(tile.n0, tile.type.rhs)
+        out = [numbers.randint(-9, 9) for _ in range(tile.m0 * tile.n0)]
+        wanted = [out[i] if accumulate else 0 for i in range(len(out))]
+        for row in range(tile.m0):
+            for column in range(tile.n0):
+                for step in range(k1):
+                    for unit in range(plan.units):
+                        a = lhs[(step * tile.m0 + row) * plan.units + unit]
+                        b = rhs[(step * tile.n0 + column) * plan.units + unit]
+                        wanted[row * tile.n0 + column] += sum(x * y for x, y in zip(a, b))
+        machine = Machine(plan, lhs, rhs, out)
+        machine.run(k1, accumulate)
+        self.assertEqual(machine.out, wanted, tile.symbol)
+        self.assertEqual(machine.writes, Counter(range(len(out))), tile.symbol)
+
+
+class _Chunked(Plan):
+    """Stages two steps at a time."""
+
+    @property
+    def stage_steps(self) -> int:
+        return 2
+
+
+# ---------------------------------------------------------------- what decode and staging do
+
+def _evaluate(expression: str, x: object, functions: dict) -> object:
+    """A C++ expression of intrinsics."""
+    text = re.sub(r"static_cast<int>\((\w+)\)", r"\1", expression.format(x="x"))
+    text = re.sub(r"\b_mm\d*_(\w+?)(?:_si\d+)?\(", r"mm_\1(", text)
+    names = {f"mm_{name}": function for name, function in functions.items()}
+    return eval(text, {"__builtins__": {}}, {**names, "x": x})  # of our own text
+
+
+def _ternary(a: int, b: int, c: int, table: int) -> int:
+    return sum((table >> ((a >> i & 1) << 2 | (b >> i & 1) << 1 | (c >> i & 1)) & 1) << i
+               for i in range(32))
+
+
+# On a 32-bit lane.
+_LANE = {
+    "and": lambda a, b: a & b, "xor": lambda a, b: a ^ b, "set1_epi32": lambda a: a,
+    "srli_epi32": lambda a, n: a >> n, "slli_epi32": lambda a, n: a << n & 0xFFFFFFFF,
+    "srli_epi16": lambda a, n: (a >> 16 >> n) << 16 | (a & 0xFFFF) >> n,
+    "ternarylogic_epi32": _ternary}
+
+
+def _words(b: bytes) -> list[int]:
+    return [int.from_bytes(b[i:i + 2], "little", signed=True) for i in range(0, len(b), 2)]
+
+
+def _unpack(a: bytes, b: bytes, size: int) -> bytes:
+    return b"".join(a[i:i + size] + b[i:i + size] for i in range(0, 8, size))
+
+
+# On 16 bytes.
+_VECTOR = {
+    "setr_epi8": lambda *control: bytes(control), "broadcastsi128": lambda v: v,
+    "broadcast_i32x4": lambda v: v,
+    "shuffle_epi8": lambda v, control: bytes(v[i] for i in control),
+    "unpacklo_epi8": lambda a, b: _unpack(a, b, 1), "unpacklo_epi16": lambda a, b: _unpack(a, b, 2),
+    "srli": lambda v, n: v[n:] + bytes(n),
+    "srai_epi16": lambda v, n: b"".join((w >> n).to_bytes(2, "little", signed=True)
+                                        for w in _words(v))}
+
+
+class DecodeTest(unittest.TestCase):
+    """Of units of several parts, whose elements change places."""
+
+    def _primitives(self) -> list[Primitive]:
+        found = [p for ps in PRIMITIVES.values() for p in ps if p.parts > 1]
+        self.assertTrue(found)
+        return found
+
+    def test_orders_are_permutations(self) -> None:
+        for ps in PRIMITIVES.values():
+            for p in ps:
+                self.assertEqual(sorted(k for part in p.k_order for k in part), list(range(p.k)))
+                if p.parts == 1:
+                    self.assertEqual(p.k_order, (tuple(range(p.k)),))
+
+    def test_columns(self) -> None:
+        numbers = random.Random(1)
+        for p in self._primitives():
+            bits = BITS[p.type.rhs]
+            field = 32 // len(p.k_order[0])
+            for _ in range(100):
+                lane = numbers.getrandbits(32)
+                elements = [lane >> bits * k & (1 << bits) - 1 for k in range(p.k)]
+                for part, steps in zip(p.k_order, p.decode):
+                    x: object = lane
+                    for step in steps:
+                        x = _evaluate(step, x, _LANE)
+                    for place, k in enumerate(part):
+                        wanted = elements[k]
+                        if p.type.rhs[0] == "s":
+                            wanted = (wanted ^ 1 << bits - 1) - (1 << bits - 1) + p.rhs_offset
+                        if p.type.rhs == "bf16":
+                            wanted <<= 16
+                        got = x >> field * place & (1 << field) - 1
+                        self.assertEqual(got, wanted, f"{p.isa.name} {p.type.name}")
+
+    def test_rows(self) -> None:
+        numbers = random.Random(1)
+        for p in self._primitives():
+            if p.type.lhs == "bf16":  # widened in order
+                continue
+            size = BITS[p.type.lhs] // 8
+            field = 4 // len(p.k_order[0])
+            unit = numbers.randbytes(p.lhs_unit_bytes)
+            memory = unit * (16 // len(unit)) if field == size else unit + bytes(16 - len(unit))
+            x: object = memory
+            for step in p.stage_lhs:
+                x = _evaluate(step, x, _VECTOR)
+            got = [int.from_bytes(x[i:i + field], "little", signed=True)
+                   for i in range(0, 4 * p.parts, field)]
+            wanted = [int.from_bytes(unit[size * k:size * k + size], "little", signed=True)
+                      for part in p.k_order for k in part]
+            self.assertEqual(got, wanted, f"{p.isa.name} {p.type.name}")
+
+
+if __name__ == "__main__":
+    seeds_and_main(SEEDS)

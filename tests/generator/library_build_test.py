@@ -1,0 +1,191 @@
+"""The sources that the library's build generates: which, and what is left alone."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import tempfile
+import unittest
+from dataclasses import replace
+from pathlib import Path
+
+from generator import library
+from generator.library_build import TILES_PER_FILE
+from generator.model import Tile
+from generator.tiles import copies_for, generated_rows, table
+from tests.generator.support import ARCH, run_generator
+
+EXTRA = "mmt4d f32f32f32 9x48x3 avx2_fma"
+EXTRA_ROW = "UK_MMT4D_TILE(f32, f32, f32, 9, 48, 3, x86_64, avx2_fma, fma_chain)"
+
+
+class RowsTest(unittest.TestCase):
+    def test_no_tile_is_there_twice(self) -> None:
+        tiles = [row.tile for row in table(ARCH)]
+        self.assertEqual(len(tiles), len(set(tiles)))
+
+    def test_grid_is_more_than_the_hand_written_rows(self) -> None:
+        levels = {row.tile.isa for row in generated_rows(ARCH) if isinstance(row.tile, Tile)}
+        self.assertLessEqual({"sse2", "avx2_fma", "avx_vnni", "avx512_base", "avx512_vnni"}, levels)
+
+    def test_every_mmt4d_tile_has_its_pack_and_unpack_tiles(self) -> None:
+        tiles = {row.tile for row in table(ARCH)}
+        for tile in tiles:
+            for copy in copies_for(tile) if isinstance(tile, Tile) else []:
+                served = [replace(copy, isa=level.name)
+                          for level in library.levels_served_by(ARCH, copy.isa)]
+                self.assertTrue(tiles & set(served), f"{tile.symbol} lacks {copy.symbol}")
+
+    def test_every_shape_is_served_at_every_level(self) -> None:
+        """Operands that were packed for one CPU can be multiplied on another."""
+        tiles = {row.tile for row in table(ARCH)}
+        served = {level: library.levels_served_by(ARCH, level) for level in library.levels(ARCH)}
+        for tile in tiles:
+            for level in served if isinstance(tile, Tile) else ():
+                self.assertTrue(any(replace(tile, isa=below.name) in tiles for below in served[level]),
+                                f"{level} has nothing for {tile.symbol}")
+
+    def test_row_text_is_read_back(self) -> None:
+        for row in table(ARCH):
+            (macro, columns), = library.expand_rows(library.row_text(row.tile, row.numerics))
+            self.assertEqual(library.tile_of_row(macro, columns), row.tile)
+
+
+class SourcesTest(unittest.TestCase):
+    def setUp(self) -> None:
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        self.out = Path(directory.name) / "generated"
+
+    def generate(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        return run_generator("library", "--arch", ARCH, "--out", self.out, *arguments)
+
+    def files(self) -> dict[Path, int]:
+        return {path: path.stat().st_mtime_ns for path in self.out.rglob("*") if path.is_file()}
+
+    def test_writes_each_tile_once(self) -> None:
+        self.assertEqual(self.generate().returncode, 0)
+        rows = (self.out / "tiles.inc").read_text()
+        for row in generated_rows(ARCH):
+            self.assertEqual(rows.count(library.row_text(row.tile, row.numerics) + "\n"), 1)
+        sources = {path.parent.name: "" for path in self.out.glob("*/*.cc")}
+        for path in self.out.glob("*/*.cc"):
+            text = path.read_text()
+            self.assertLessEqual(text.count('\nextern "C" void '), TILES_PER_FILE)
+            sources[path.parent.name] += text
+        for row in generated_rows(ARCH):
+            if isinstance(row.tile, Tile):
+                head = f'\nextern "C" void {row.tile.symbol}('
+                self.assertEqual(sources[row.tile.isa].count(head), 1, row.tile.symbol)
+
+    def test_a_second_run_writes_nothing(self) -> None:
+        self.generate()
+        before = self.files()
+        self.generate()
+        self.assertEqual(self.files(), before)
+
+    def test_a_tile_more_changes_its_file_alone(self) -> None:
+        self.generate()
+        before = self.files()
+        self.assertEqual(self.generate("--tile", EXTRA).returncode, 0)
+        changed = {str(path.relative_to(self.out)).rpartition("_")[0] or path.name
+                   for path, when in self.files().items() if before.get(path) != when}
+        self.assertIn("avx2_fma/mmt4d_f32f32f32", changed)
+        others = {name for name in changed if name.startswith(("avx", "sse")) and "mmt4d" in name}
+        self.assertEqual(others, {"avx2_fma/mmt4d_f32f32f32"})
+        self.assertIn(EXTRA_ROW, (self.out / "tiles.inc").read_text())
+        # And gone when no one asks for it any more.
+        self.generate()
+        self.assertEqual(self.files().keys(), before.keys())
+        self.assertNotIn(EXTRA_ROW, (self.out / "tiles.inc").read_text())
+
+    def test_an_interrupted_run_is_made_good(self) -> None:
+        self.generate()
+        before = self.files().keys()
+        (self.out / "stamp").unlink()
+        victim = next(self.out.glob("sse2/*.cc"))
+        victim.unlink()
+        (self.out / "sse2" / "other.cc").write_text("stray")
+        self.generate()
+        self.assertEqual(self.files().keys(), before)
+
+    def test_manifests(self) -> None:
+        manifest = self.out.parent / "manifest.txt"
+        manifest.write_text(f"{EXTRA}\npack x32 9x3 t sse2  # and its comment\n")
+        self.assertEqual(self.generate("--manifest", str(manifest)).returncode, 0)
+        rows = (self.out / "tiles.inc").read_text()
+        self.assertIn(EXTRA_ROW, rows)
+        self.assertIn("UK_PACK_TILE(x32, 9, 3, transposed, x86_64, sse2)", rows)
+        # A request of the manifest brings its operands' tiles.
+        self.assertIn("UK_PACK_TILE(x32, 48, 3, straight, x86_64, avx2_fma)", rows)
+
+    def test_what_the_library_has_is_not_generated(self) -> None:
+        self.generate("--tile", "mmt4d f32f32f32 8x32x1 avx512_base")
+        self.assertNotIn("f32, f32, f32, 8, 32, 1, x86_64, avx512_base",
+                         (self.out / "tiles.inc").read_text())
+
+    def test_a_wrong_request_changes_nothing(self) -> None:
+        self.generate()
+        before = self.files()
+        for wrong in ("mmt4d f32f32f32 65x16x1 avx2_fma", "mmt4d f32f32 8x8x1 sse2", "nonsense", "# no"):
+            ran = self.generate("--tile", wrong)
+            self.assertEqual(ran.returncode, 2, wrong)
+            self.assertEqual(len(ran.stderr.splitlines()), 1, ran.stderr)
+        self.assertEqual(self.generate("--manifest", "nosuch.txt").returncode, 2)
+        self.assertEqual(self.files(), before)
+
+
+class ConfigureTest(unittest.TestCase):
+    """The build's own part, as far as CMake's configuration."""
+
+    def configure(self, *arguments: str, path: str | None = None) -> tuple[int, str, Path]:
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        build = Path(directory.name)
+        ran = subprocess.run(
+            [os.environ.get("CMAKE", "cmake"), "-S", library.ROOT, "-B", build, "-DUK_BUILD_TESTS=OFF",
+             "-DUK_BUILD_BENCH=OFF", *arguments], text=True, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, env={**os.environ, **({"PATH": path} if path else {})})
+        return ran.returncode, " ".join(ran.stdout.split()), build  # CMake breaks lines
+
+    def test_extra_tiles(self) -> None:
+        code, text, build = self.configure(f"-DUK_EXTRA_TILES={EXTRA};pack x8 3x5 t sse2")
+        self.assertEqual(code, 0, text)
+        rows = (build / "generated" / ARCH / "tiles.inc").read_text()
+        self.assertIn(EXTRA_ROW, rows)
+        self.assertIn("UK_PACK_TILE(x8, 3, 5, transposed, x86_64, sse2)", rows)
+
+    def test_a_wrong_tile_stops_it(self) -> None:
+        code, text, _ = self.configure("-DUK_EXTRA_TILES=mmt4d f32f32f32 9x48x17 avx2_fma")
+        self.assertNotEqual(code, 0)
+        self.assertIn("K0 = 17 is out of range, 1 to 16", text)
+
+    def test_without_the_generator(self) -> None:
+        code, text, build = self.configure("-DUK_GENERATE=OFF")
+        self.assertEqual(code, 0, text)
+        self.assertFalse((build / "generated").exists())
+        code, text, _ = self.configure("-DUK_GENERATE=OFF", f"-DUK_EXTRA_TILES={EXTRA}")
+        self.assertNotEqual(code, 0)
+        self.assertIn("need UK_GENERATE", text)
+
+    def test_a_python_without_jinja2_on_the_path(self) -> None:
+        with tempfile.TemporaryDirectory() as directory:
+            bare = Path(directory) / "python3"
+            bare.write_text("#!/bin/sh\nexit 1\n")
+            bare.chmod(0o755)
+            path = f"{directory}:{os.environ['PATH']}"
+            code, text, build = self.configure(path=path)
+            if "needs Python" in text:
+                self.skipTest("no other Python with Jinja2 on this machine")
+            self.assertEqual(code, 0, text)
+            self.assertTrue((build / "generated" / ARCH / "tiles.inc").exists())
+
+    def test_no_python_at_all(self) -> None:
+        code, text, _ = self.configure("-DUK_PYTHON=", "-DUK_PYTHON_CANDIDATES=/nosuch/python3")
+        self.assertNotEqual(code, 0)
+        self.assertIn("Debian: python3-jinja2", text)
+        self.assertIn("UK_GENERATE=OFF", text)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,134 @@
+// Prints what the library says, for the tests of the Python that says the same:
+//   library_table rows      every row of the table with a tile function, one a line
+//   library_table queries   answers "<level>[+<level>] <type> <M> <N> <K> <m0> <n0> <k0> <skip>"
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions; see LICENSE.
+#include <cinttypes>
+#include <cstdio>
+#include <iostream>
+#include <sstream>
+#include <string>
+
+#include "ukernel/ukernel.h"
+
+namespace {
+
+struct Type {
+  const char* name;
+  uint32_t flag;
+};
+constexpr Type kTypes[] = {
+#define UK_MMT4D_TYPE(lhs, rhs, out, FLAG, ...) {#lhs #rhs #out, UK_MMT4D_TYPE_##FLAG},
+#include "ukernel/mmt4d_types.inc"
+};
+
+const char* numerics_name(uint32_t numerics) {
+  switch (numerics) {
+    case UK_NUMERICS_EXACT:
+      return "exact";
+    case UK_NUMERICS_FMA_CHAIN:
+      return "fma_chain";
+    case UK_NUMERICS_MUL_ADD_CHAIN:
+      return "mul_add_chain";
+    case UK_NUMERICS_ROUND_EACH_STEP:
+      return "round_each_step";
+    case UK_NUMERICS_F32ACC:
+      return "f32acc";
+    case UK_NUMERICS_BF16_DOT:
+      return "bf16_dot";
+    case UK_NUMERICS_BF16_DOT_F32ACC:
+      return "bf16_dot_f32acc";
+    default:
+      return "unknown";
+  }
+}
+
+std::string type_name(const uk_tile_row_t& row) {
+  if (row.op == UK_OP_MMT4D) {
+    for (const Type& type : kTypes) {
+      if (type.flag == (row.flags & UK_MMT4D_TYPE_MASK)) return type.name;
+    }
+  }
+  switch (row.flags & UK_PACK_TYPE_MASK) {
+    case UK_PACK_TYPE_I4:
+      return "x4";
+    case UK_PACK_TYPE_I8:
+      return "x8";
+    case UK_PACK_TYPE_I16:
+      return "x16";
+    case UK_PACK_TYPE_I32:
+      return "x32";
+    case UK_PACK_TYPE_F64:
+      return "x64";
+    default:
+      return "unknown";
+  }
+}
+
+void print_rows() {
+  constexpr const char* kOps[] = {"", "mmt4d", "pack", "unpack"};
+  constexpr const char* kOrigins[] = {"", "hand", "generated"};
+  for (size_t i = 0; i < uk_tile_count(); ++i) {
+    const uk_tile_row_t& row = *uk_tile_at(i);
+    if (row.origin == UK_ORIGIN_GENERIC) continue;
+    const bool is_mmt4d = row.op == UK_OP_MMT4D;
+    const uint32_t variant =
+        is_mmt4d ? UK_MMT4D_SKIP_INTERMEDIATE_ROUNDINGS : UK_PACK_TRANSPOSE_INNER;
+    std::printf("%s %s %s %dx%dx%d %s %s %s %s %d %" PRIu64 " %" PRIu64 "\n", row.symbol,
+                kOps[row.op], type_name(row).c_str(), row.m0, row.n0, row.k0, row.arch, row.isa,
+                is_mmt4d ? numerics_name(row.numerics) : "exact", kOrigins[row.origin],
+                (row.flags & variant) != 0, row.features[0], row.features[7]);
+  }
+}
+
+bool read_cpu(const std::string& levels, uint64_t* cpu_data) {
+  std::istringstream names(levels);
+  for (std::string name; std::getline(names, name, '+');) {
+    uint64_t level[UK_CPU_DATA_FIELDS];
+    if (uk_cpu_level(name.c_str(), level, UK_CPU_DATA_FIELDS) != UK_STATUS_OK) return false;
+    for (int i = 0; i < UK_CPU_DATA_FIELDS; ++i) cpu_data[i] |= level[i];
+  }
+  return true;
+}
+
+std::string answer(const std::string& line) {
+  std::istringstream words(line);
+  std::string levels, type_name;
+  uk_index_t m, n, k;
+  uk_tile_sizes_t fixed, sizes;
+  bool skip;
+  words >> levels >> type_name >> m >> n >> k >> fixed.m0 >> fixed.n0 >> fixed.k0 >> skip;
+  uint64_t cpu_data[UK_CPU_DATA_FIELDS] = {};
+  if (!words || !read_cpu(levels, cpu_data)) return "not a query: " + line;
+  uk_mmt4d_params_t call = {};
+  call.struct_size = sizeof(call);
+  call.cpu_data = cpu_data;
+  call.flags = skip ? UK_MMT4D_SKIP_INTERMEDIATE_ROUNDINGS : 0;
+  for (const Type& type : kTypes) {
+    if (type.name == type_name) call.flags |= type.flag;
+  }
+  const uk_status_t status = uk_query_tile_sizes(call.flags, m, n, k, &fixed, cpu_data, &sizes);
+  if (status != UK_STATUS_OK) return "error";
+  call.m0 = sizes.m0;
+  call.n0 = sizes.n0;
+  call.k0 = sizes.k0;
+  const uk_tile_row_t* row = nullptr;
+  if (uk_mmt4d_info(&call, &row) != UK_STATUS_OK) return "not served";
+  return std::to_string(sizes.m0) + "x" + std::to_string(sizes.n0) + "x" +
+         std::to_string(sizes.k0) + " " + row->symbol;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::string mode = argc == 2 ? argv[1] : "";
+  if (mode == "rows") {
+    print_rows();
+  } else if (mode == "queries") {
+    for (std::string line; std::getline(std::cin, line);) std::cout << answer(line) << "\n";
+  } else {
+    std::cerr << "usage: library_table rows | queries\n";
+    return 2;
+  }
+  return 0;
+}

@@ -1,0 +1,176 @@
+"""The query and the table in Python, against what the library itself answers: query_test.py
+<library_table>, the program of library_table.cc."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import subprocess
+import sys
+import unittest
+
+from generator import library
+from generator.coverage import CLASSES
+from generator.model import TYPES, RequestError, Tile
+from generator.query import level_of_cpu, query_row, query_tile_sizes
+from generator.tiles import table
+from generator.tiles_json import tiles_json
+from tests.generator.support import ARCH, run_generator, seeds_and_main
+
+SEEDS = [1]
+QUERIES = 6000
+
+SIZES = [-1, 0, 1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 33, 64, 100, 129, 512, 4096, 11008,
+         (1 << 31) + 1, (1 << 53) + 1, (1 << 63) - 1]
+LIBRARY_TABLE = ""
+
+
+def from_library(mode: str, lines: str = "") -> list[str]:
+    return subprocess.run([LIBRARY_TABLE, mode], input=lines, capture_output=True, text=True,
+                          check=True).stdout.splitlines()
+
+
+def feature_bits(name: str) -> tuple[int, int]:
+    """Of fields 0 and 7, by the header."""
+    header = (library.ROOT / "ukernel" / "ukernel.h").read_text()
+    prefix = rf"#define UK_CPU_(FIELD7_)?{ARCH.upper()}_{name} "
+    (in_field7, bit), = re.findall(prefix + r"\(UINT64_C\(1\) << (\d+)\)", header)
+    return (0, 1 << int(bit)) if in_field7 else (1 << int(bit), 0)
+
+
+class TableTest(unittest.TestCase):
+    def test_rows_are_those_of_the_library(self) -> None:
+        expected = []
+        for line in from_library("rows"):
+            symbol, op, kind, shape, arch, isa, numerics, origin, variant, *fields = line.split()
+            sizes = list(map(int, shape.split("x")))
+            expected.append((symbol, op, kind, sizes if op == "mmt4d" else sizes[:2], arch, isa,
+                             numerics, origin, bool(int(variant)), *map(int, fields)))
+        read = []
+        for row in json.loads(tiles_json([ARCH]))["tiles"]:
+            variant = row["needs_skip" if row["op"] == "mmt4d" else "transposed"]
+            fields = [sum(field) for field in zip((0, 0), *map(feature_bits, row["features"]))]
+            read.append((row["symbol"], row["op"], row["type"], row["shape"], row["arch"],
+                         row["isa"], row["numerics"], row["origin"], variant, *fields))
+        self.assertEqual(sorted(read), sorted(expected))
+
+    def test_layouts_hold_the_shapes(self) -> None:
+        for row in json.loads(tiles_json([ARCH]))["tiles"]:
+            layout = row["layout"]
+            if row["op"] == "mmt4d":
+                m0, n0, k0 = row["shape"]
+                self.assertEqual([layout[name]["shape"] for name in ("lhs", "rhs", "out")],
+                                 [["k1", m0, k0], ["k1", n0, k0], [m0, n0]], row["symbol"])
+            else:
+                self.assertEqual(layout["tile"]["shape"], row["shape"], row["symbol"])
+
+    def test_levels_have_what_their_rows_need(self) -> None:
+        content = json.loads(tiles_json([ARCH, "arm_64"]))
+        levels = {(level["arch"], level["name"]): level for level in content["levels"]}
+        for row in content["tiles"]:
+            self.assertEqual(levels[row["arch"], row["isa"]]["features"], row["features"])
+        ranks = [level["rank"] for level in levels.values() if level["arch"] == ARCH]
+        self.assertEqual(len(set(ranks)), len(library.levels(ARCH)))
+
+
+class QueryTest(unittest.TestCase):
+    def _queries(self, numbers: random.Random) -> list[tuple]:
+        """Every type and level, alone and with another one, all sets of fixed members: of a tile that
+        is there, mostly."""
+        shapes = {name: sorted({(r.tile.m0, r.tile.n0, r.tile.k0) for r in table(ARCH)
+                                if isinstance(r.tile, Tile) and r.tile.type.name == name})
+                  for name in TYPES}
+        levels = list(library.levels(ARCH))
+        found = []
+        for i in range(QUERIES):
+            name = list(TYPES)[i % len(TYPES)]
+            level = levels[i // len(TYPES) % len(levels)]
+            if numbers.random() < 0.2:
+                level += "+" + numbers.choice(levels)
+            members = i // (len(TYPES) * len(levels)) % 8
+            fixed = [size if members >> bit & 1 else 0
+                     for bit, size in enumerate(numbers.choice(shapes[name]))]
+            if numbers.random() < 0.02:
+                fixed[numbers.randrange(3)] = numbers.choice([-1, 1, 3, 1234])
+            m, n, k = (numbers.choice(SIZES) for _ in range(3))
+            found.append((level, name, m, n, k, *fixed, numbers.randrange(2)))
+        return found
+
+    def test_answers_are_those_of_the_library(self) -> None:
+        for seed in SEEDS:
+            queries = self._queries(random.Random(seed))
+            lines = "".join(" ".join(map(str, query)) + "\n" for query in queries)
+            errors = 0
+            for query, expected in zip(queries, from_library("queries", lines), strict=True):
+                try:
+                    tile = query_row(ARCH, *query[:-1], bool(query[-1])).tile
+                    answer = f"{tile.m0}x{tile.n0}x{tile.k0} {tile.symbol}"
+                except RequestError:
+                    answer = "error"
+                    errors += 1
+                self.assertEqual(answer, expected, f"seed {seed}, query {query}")
+            self.assertTrue(0 < errors < QUERIES // 2, f"{errors} errors")
+
+    def test_every_type_and_level_has_an_answer(self) -> None:
+        for level in library.levels(ARCH):
+            for name in TYPES:
+                for skip in (False, True):
+                    for m0s in CLASSES.values():
+                        m0, n0, k0 = query_tile_sizes(ARCH, level, name, m0s[0], 0, 0, skip=skip)
+                        self.assertTrue(1 <= m0 and 1 <= n0 and 1 <= k0)
+
+
+class ErrorTest(unittest.TestCase):
+    def _check(self, expected: str, *query: object) -> None:
+        with self.assertRaisesRegex(RequestError, expected) as caught:
+            query_row(*query)  # type: ignore[arg-type]
+        self.assertNotIn("\n", str(caught.exception))
+
+    def test_errors_say_what_is_wrong(self) -> None:
+        self._check("unknown type 'f8f8f32'; there are", ARCH, "sse2", "f8f8f32", 1, 1, 1)
+        self._check("unknown level 'sse9'; there are", ARCH, "sse2+sse9", "f32f32f32", 1, 1, 1)
+        self._check("N0 = -1 is negative", ARCH, "sse2", "f32f32f32", 1, 1, 1, 0, -1)
+        self._check("K0 = 3 splits a byte", ARCH, "sse2", "s8s4s32", 1, 1, 1, 0, 0, 3)
+        self._check(r"no tile of f32f32f32 is 13x\*x1 on sse2", ARCH, "sse2", "f32f32f32", 1, 1, 1, 13,
+                    0, 1)
+
+    def test_an_architecture_without_tiles(self) -> None:
+        if not table("arm_64"):
+            self._check("the library has no tiles for arm_64", "arm_64", "neon", "f32f32f32", 1, 1, 1)
+
+    def test_levels_add_up(self) -> None:
+        both = level_of_cpu(ARCH, "avx512_vnni+avx512_bf16")
+        self.assertEqual(both, level_of_cpu(ARCH, "avx512_vnni") | level_of_cpu(ARCH, "avx512_bf16"))
+
+
+class CommandTest(unittest.TestCase):
+    def test_query_prints_the_tile(self) -> None:
+        ran = run_generator("query", "--level", "avx512_vnni", "s8s8s32", "100", "-1", "0", "--n0", "32",
+                            "--k0", "4")
+        row = query_row(ARCH, "avx512_vnni", "s8s8s32", 100, -1, 0, 0, 32, 4)
+        m0 = row.tile.m0
+        self.assertEqual((ran.stdout, ran.stderr, ran.returncode),
+                         (f"{m0}x32x4 {row.tile.symbol} {row.origin}\n", "", 0))
+
+    def test_skip_changes_the_tile(self) -> None:
+        ran = run_generator("query", "--level", "avx2_fma", "f16f16f16", "64", "64", "64", "--skip")
+        self.assertIn("_f32acc ", ran.stdout)
+
+    def test_errors_are_one_line(self) -> None:
+        for arguments in (["--level", "sse9", "f32f32f32", "1", "1", "1"],
+                          ["--level", "sse2", "f32f32f32", "1", "1", "x"],
+                          ["--level", "sse2", "f32f32f32", "1", "1", "1", "--m0", "63"]):
+            ran = run_generator("query", *arguments)
+            self.assertEqual((ran.returncode, ran.stdout, ran.stderr.count("\n")), (2, "", 1), ran.stderr)
+
+    def test_table_is_printed(self) -> None:
+        self.assertEqual(run_generator("table", "--arch", ARCH).stdout, tiles_json([ARCH]))
+
+
+if __name__ == "__main__":
+    LIBRARY_TABLE = sys.argv.pop(1)
+    if not any(" generated " in line for line in from_library("rows")):
+        print("skipped: this build of the library has hand-written tiles only")
+        sys.exit()
+    seeds_and_main(SEEDS)
