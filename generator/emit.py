@@ -153,8 +153,9 @@ class BlockShape:
             operands[f"a{p}"] = f"row_{row}_{p}"
             operands[f"b{p}"] = f"columns_{vector}_{p}"
         dot = self.p.dot.format(**operands)
-        several = self.plan.dots * len(self.passes) > 1
-        return f"in_order({dot})" if self.p.separate_add and several else dot
+        # A lone dot of few accumulators is left alone: the barrier costs moves.
+        several = self.plan.dots * len(self.passes) * self.plan.spread > 1
+        return f"in_order({dot})" if self.p.keep_order and several else dot
 
     @property
     def passes(self) -> list[list[int]]:

@@ -119,6 +119,12 @@ class _Names:
         return (f"{self.mm}_sub_{lane}({self.mm}_xor_{self.si}({{x}}, {self.set1(bits)}), "
                 f"{self.set1(bits)})")
 
+    def vnni_dot(self, instruction: str, infix: str, a: str, b: str) -> str:
+        """With the 16 registers of AVX-VNNI, compilers rename the accumulators, which takes copies at
+        the end of the step and more registers in between."""
+        dot = f"{self.mm}_{instruction}{infix}_epi32({{acc}}, {a}, {b})"
+        return f"in_order({dot})" if infix else dot
+
     def row_sums(self, offset: int, has_vnni: bool, infix: str) -> dict:
         """Sums of s8, times what the columns were decoded to be too large."""
         byte = f"{self.mm}_set1_epi8({offset if offset < 128 else offset - 256})"
@@ -218,11 +224,13 @@ def _nibble_primitives(isa: Isa, has_vnni: bool, infix: str, common: dict) -> li
     swap16 = ("_mm_unpacklo_epi16({x}, _mm_srli_si128({x}, 8))" if isa.vector_bytes == 16 else
               n.reorder(pairs, 2))
     dot_pairs = {"dot": f"{n.mm}_add_epi32({{acc}}, {n.mm}_madd_epi16({{a}}, {{b}}))",
-                 "separate_add": True,
+                 "keep_order": True,
                  "dot_cost": Cost(multiply=1, any=1), "latency": 1}
     if has_vnni:
-        dot_pairs = {"dot": f"{n.mm}_dpwssd{infix}_epi32({{acc}}, {{a}}, {{b}})",
+        dot_pairs = {"dot": n.vnni_dot("dpwssd", infix, "{a}", "{b}"), "keep_order": not infix,
                      "dot_cost": Cost(multiply=1), "latency": 5}
+    if isa is SSE2:
+        dot_pairs |= {"dot": "multiply_add({acc}, {a}, {b})", "keep_order": False}
     pairs_registers = 1 if has_vnni else 2
     found = [Primitive(
         isa, TYPES["s16u4s32"], pairs, lhs_unit_bytes=16, rhs_unit_bytes=4, decode=as_pairs("{x}"),
@@ -234,7 +242,7 @@ def _nibble_primitives(isa: Isa, has_vnni: bool, infix: str, common: dict) -> li
         return found + [Primitive(
             isa, TYPES["s8s4s32"], pairs, decode=as_pairs(flipped), decode_cost=Cost(3, 4),
             stage_lhs=(*n.widen("epi8", "epi16"), swap16), stage_lhs_cost=Cost(1, 0, 3),
-            registers=pairs_registers + 1, **dot_pairs, **s8s4)]
+            registers=pairs_registers + 2, **dot_pairs, **s8s4)]
 
     if isa.vector_bytes == 64:  # (x ^ 8) & 15 in one instruction
         def nibbles(x: str) -> Steps:
@@ -247,7 +255,7 @@ def _nibble_primitives(isa: Isa, has_vnni: bool, infix: str, common: dict) -> li
                     (masked(f"{n.mm}_srli_epi32({flipped}, 4)", "0x0F0F0F0F"),))
         decode_cost = Cost(multiply=1, any=3)
     if has_vnni:
-        dot = {"dot": f"{n.mm}_dpbusd{infix}_epi32({{acc}}, {{b}}, {{a}})",
+        dot = {"dot": n.vnni_dot("dpbusd", infix, "{b}", "{a}"), "keep_order": not infix,
                "dot_cost": Cost(multiply=1), "latency": 5, "registers": 2}
     else:
         # Sums of four products of u4 by s8 are s16, so the multiplication by ones can wait for both.
@@ -275,20 +283,24 @@ def _integer_primitives(isa: Isa) -> list[Primitive]:
             if kind.lhs not in elements or kind.rhs not in elements:
                 continue
             lhs, rhs = elements[kind.lhs], elements[kind.rhs]
-            more: dict = {"registers": 0}
+            more: dict = {"registers": 0, "keep_order": has_vnni and not infix}
             if k == 4:  # one operand of the dot is unsigned
                 cost, latency = Cost(1), 5
                 if kind.lhs == "u8":
-                    dot = f"{n.mm}_dpbusd{infix}_epi32({{acc}}, {{a}}, {{b}})"
+                    dot = n.vnni_dot("dpbusd", infix, "{a}", "{b}")
                     rhs = _Element(rhs.unit_bytes, None, (), Cost())
                 else:
-                    dot = f"{n.mm}_dpbusd{infix}_epi32({{acc}}, {{b}}, {{a}})"
-                    more = {"registers": 1, **n.row_sums(rhs.offset, True, infix)}
+                    dot = n.vnni_dot("dpbusd", infix, "{b}", "{a}")
+                    more["registers"] += 1  # the sign bits
+                    more |= n.row_sums(rhs.offset, True, infix)
             elif has_vnni:
-                dot, cost, latency = f"{n.mm}_dpwssd{infix}_epi32({{acc}}, {{a}}, {{b}})", Cost(1), 5
+                dot, cost, latency = n.vnni_dot("dpwssd", infix, "{a}", "{b}"), Cost(1), 5
             else:
                 dot = f"{n.mm}_add_epi32({{acc}}, {n.mm}_madd_epi16({{a}}, {{b}}))"
-                cost, latency, more = Cost(1, 1), 1, {"registers": 1, "separate_add": True}
+                cost, latency, more = Cost(1, 1), 1, {"registers": 1, "keep_order": True}
+            if isa is SSE2:
+                # A zero, with which bytes are widened, stays in a register.
+                dot, more = "multiply_add({acc}, {a}, {b})", {"registers": 1 + (kind.lhs == "u8")}
             found.append(Primitive(
                 isa, kind, (tuple(range(k)),), dot=dot, dot_cost=cost, latency=latency,
                 lhs_unit_bytes=lhs.unit_bytes, rhs_unit_bytes=rhs.unit_bytes,
@@ -303,6 +315,7 @@ _ROUNDING = {
     ("f16", 32): (Cost(11, 7, 2), 38), ("bf16", 32): (Cost(2, 4), 9),
     ("f16", 64): (Cost(3, 2, 3), 23), ("bf16", 64): (Cost(2, 4), 10),
 }
+_ROUNDING_REGISTERS = {16: 12, 32: 8, 64: 15}  # constants, and what compilers keep in flight
 
 
 def _float_primitives(isa: Isa) -> list[Primitive]:
@@ -315,11 +328,14 @@ def _float_primitives(isa: Isa) -> list[Primitive]:
     def as_int(x: str) -> str:
         return f"{n.mm}_castps_{n.si}({x})"
 
-    def multiply_add(lane: str) -> dict:
+    def multiply_add(lane: str, parts: int = 1) -> dict:
         if has_fma:
-            return {"dot": f"{n.mm}_fmadd_{lane}({{a}}, {{b}}, {{acc}})", "dot_cost": Cost(1),
+            # Of two FMAs into an accumulator, Clang writes the first one's over the row.
+            fixed = parts > 1 and isa is AVX2_FMA
+            acc = "in_order({acc})" if fixed else "{acc}"
+            return {"dot": f"{n.mm}_fmadd_{lane}({{a}}, {{b}}, {acc})", "dot_cost": Cost(1),
                     "latency": 4, "embeds_broadcast": isa.vector_bytes == 64}
-        return {"dot": f"{n.mm}_add_{lane}({{acc}}, {n.mm}_mul_{lane}({{a}}, {{b}}))",
+        return {"dot": "multiply_add({acc}, {a}, {b})",
                 "dot_cost": Cost(2), "latency": 4, "registers": 1}
 
     acc = {"zero": f"{n.mm}_setzero_ps()", "acc_vector": n.v, "operand_vector": n.v,
@@ -340,17 +356,20 @@ def _float_primitives(isa: Isa) -> list[Primitive]:
     widen_f16: Steps = (as_int("f16_to_f32({x})"),)
     widen_bf16: Steps = (as_int("bf16_to_f32({x})"),)
     f16_cost = Cost(multiply=1) if has_fma else Cost(3, 6, 1)
+    f16_registers = 0 if has_fma else 7  # constants, and the sign beside the magnitude
     bf16_cost = Cost(multiply=1, shuffle=1) if has_fma else Cost(shuffle=1)
     # Two bf16 of a column are the lower and the upper half of a lane.
     high_half = (f"{n.mm}_slli_epi32({{x}}, 16)",)
     both_halves = (high_half, (f"{n.mm}_and_{n.si}({{x}}, {n.set1('static_cast<int>(0xFFFF0000)')})",))
     forms = [
         ("f16", {"k_order": one, "lhs_unit_bytes": 2, "rhs_unit_bytes": 2, "decode": (widen_f16,),
-                 "decode_cost": f16_cost, "stage_lhs": widen_f16, "stage_lhs_cost": f16_cost}),
+                 "decode_cost": f16_cost, "decode_registers": f16_registers,
+                 "stage_lhs": widen_f16, "stage_lhs_cost": f16_cost}),
         ("bf16", {"k_order": one, "lhs_unit_bytes": 2, "rhs_unit_bytes": 2, "decode": (widen_bf16,),
                   "decode_cost": bf16_cost, "stage_lhs": widen_bf16, "stage_lhs_cost": bf16_cost}),
         ("bf16", {"k_order": ((0,), (1,)), "lhs_unit_bytes": 4, "rhs_unit_bytes": 4,
                   "decode": both_halves, "decode_cost": Cost(multiply=1, any=1),
+                  "decode_registers": 0 if has_fma else 2,
                   "stage_lhs": widen_bf16, "stage_lhs_cost": bf16_cost}),
     ]
     for name, form in forms:
@@ -362,13 +381,13 @@ def _float_primitives(isa: Isa) -> list[Primitive]:
         to_f32 = "fma_chain" if has_fma or name == "f16" else "mul_add_chain"
         found += [
             Primitive(isa, TYPES[f"{name}{name}f32"], numerics=to_f32, **common, **out_f32,
-                      **multiply_add("ps")),
+                      **multiply_add("ps", len(form["k_order"]))),
             Primitive(isa, TYPES[f"{name}{name}{name}"], numerics="f32acc", **common, **out_half,
-                      **multiply_add("ps")),
+                      **multiply_add("ps", len(form["k_order"]))),
             Primitive(isa, TYPES[f"{name}{name}{name}"], numerics="round_each_step", **common,
                       **out_half, dot=f"fma_rounded_to_{name}({{acc}}, {{a}}, {{b}})",
                       dot_cost=cost, latency=latency,
-                      registers=8 if isa.registers == 16 else 15),  # what compilers keep in flight
+                      registers=_ROUNDING_REGISTERS[isa.vector_bytes]),
         ]
     return found
 

@@ -131,9 +131,10 @@ class Primitive:
     add: str | None = None  # {a}, {b}: accumulators, where the order of the sum is free
     acc_to_int: str = "{x}"
     int_to_acc: str = "{x}"
-    separate_add: bool = False  # GCC would add the products of several dots before the accumulator
+    keep_order: bool = False  # of several dots in a step: compilers would rearrange them for registers
     embeds_broadcast: bool = False  # compilers make the broadcast of a row an operand of the dot
-    registers: int = 0  # that dot and decode need beside their operands: temporaries and constants
+    registers: int = 0  # that a dot needs beside its operands: temporaries and constants
+    decode_registers: int = 0  # likewise the decoding of columns
 
     @property
     def k(self) -> int:

@@ -18,12 +18,14 @@ STAGE_BYTES = 8 << 10  # of each staged operand: both stay in L1 beside the pane
 STEPS_IN_BLOCK = 64
 
 
-def registers_needed(primitive: Primitive, rows: int, vectors: int) -> int:
+def registers_needed(primitive: Primitive, rows: int, vectors: int, decoded: bool) -> int:
     """The register model: accumulators, a step's columns, one broadcast row, and what the primitive
-    adds. Part by part, columns are there as loaded and as the part in turn."""
+    adds for the dots or for decoding columns that are not staged decoded. Part by part, columns are
+    there as loaded and as the part in turn."""
     p = primitive
     columns, row = (min(p.parts, 2), 1) if p.part_by_part else (p.parts, p.parts)
-    return rows * vectors + columns * vectors + row + p.registers
+    temporaries = p.registers if decoded else max(p.registers, p.decode_registers)
+    return rows * vectors + columns * vectors + row + temporaries
 
 
 @dataclass(frozen=True)
@@ -158,10 +160,11 @@ class Plan:
         shapes = sorted({(b.rows, self.vectors(b.columns)) for b in self.blocks}, reverse=True)
         blocks = " and ".join(f"{rows} rows x {v} vectors" for rows, v in shapes)
         staged = [name for name, on in (("LHS", self.stages_lhs), ("RHS", self.stages_rhs)) if on]
+        registers = max(registers_needed(p, r, v, self.stages_decoded) for r, v in shapes)
         return (f"{len(self.blocks)} block{'s' if len(self.blocks) > 1 else ''} of {blocks} of "
                 f"{p.lanes} lanes, "
                 f"{self.dots} dot{'s' if self.dots > 1 else ''} of {p.k * self.spread} a k step, "
-                f"{max(registers_needed(p, r, v) for r, v in shapes)} of {p.isa.registers} registers"
+                f"{registers} of {p.isa.registers} registers"
                 + (f", {self.spread} partial sums" if self.spread > 1 else "")
                 + (f", {' and '.join(staged)} staged" if staged else ""))
 
@@ -238,7 +241,7 @@ def _partition(tile: Tile, p: Primitive, spread: int, decoded: bool) -> list[tup
     for width in range(1, total + 1):
         scores: dict[int, _Score] = {}
         for rows in range(1, tile.m0 + 1):
-            if registers_needed(p, rows, width) > most_registers:
+            if registers_needed(p, rows, width, decoded) > most_registers:
                 break
             bound = _block_bound(p, spread, decoded, rows, width)
             cycles = max(bound.cycles, bound.chain * CHAIN_MARGIN, bound.loads * LOAD_MARGIN)

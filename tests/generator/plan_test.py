@@ -45,7 +45,8 @@ class PlanTest(unittest.TestCase):
     def test_blocks_fit_the_registers(self) -> None:
         for plan in _plans():
             for block in plan.blocks:
-                needed = registers_needed(plan.primitive, block.rows, plan.vectors(block.columns))
+                needed = registers_needed(plan.primitive, block.rows, plan.vectors(block.columns),
+                                          plan.stages_decoded)
                 self.assertLessEqual(needed, plan.primitive.isa.registers,
                                      plan.tile.symbol)
 

@@ -9,6 +9,29 @@
 
 namespace {
 
+// Instructions overwrite an operand, and each compiler has its way of writing a sum over the wrong
+// one: into the product, so that at the end of the step all sums are moved back, and in between
+// there are not enough registers. GCC leaves a sum in the accumulator if it is not to be taken
+// apart, Clang if the accumulator is not.
+template <class Vector, class Add>
+UK_INLINE Vector add_in_place(Vector acc, Vector product, Add add) {
+#ifdef __clang__
+  return add(in_order(acc), product);
+#else
+  return in_order(add(acc, product));
+#endif
+}
+
+UK_INLINE __m128i multiply_add(__m128i acc, __m128i a, __m128i b) {
+  return add_in_place(acc, _mm_madd_epi16(a, b), _mm_add_epi32);
+}
+UK_INLINE __m128 multiply_add(__m128 acc, __m128 a, __m128 b) {
+  return add_in_place(acc, _mm_mul_ps(a, b), _mm_add_ps);
+}
+UK_INLINE __m128d multiply_add(__m128d acc, __m128d a, __m128d b) {
+  return add_in_place(acc, _mm_mul_pd(a, b), _mm_add_pd);
+}
+
 // mask ? a : b, for masks of whole lanes.
 UK_INLINE __m128i select(__m128i mask, __m128i a, __m128i b) {
   return _mm_or_si128(_mm_and_si128(mask, a), _mm_andnot_si128(mask, b));
@@ -42,15 +65,18 @@ UK_INLINE __m128i f32_to_bf16(__m128 f) {
 }
 
 // Moves exponent and mantissa to their places in f32 and makes up for the difference of the
-// exponents' biases by a multiplication, which normalises subnormals too.
+// exponents' biases by a multiplication, which normalises subnormals too. In order: compilers would
+// take the signs of all columns first.
 UK_INLINE __m128 f16_to_f32(__m128i h) {
   const __m128i bits = _mm_unpacklo_epi16(h, _mm_setzero_si128());
-  const __m128i sign = _mm_slli_epi32(_mm_and_si128(bits, _mm_set1_epi32(0x8000)), 16);
-  const __m128i magnitude = _mm_slli_epi32(_mm_and_si128(bits, _mm_set1_epi32(0x7FFF)), 13);
+  const __m128i low = _mm_and_si128(bits, _mm_set1_epi32(0x7FFF));
+  const __m128i sign = _mm_slli_epi32(_mm_xor_si128(bits, low), 16);
+  const __m128i magnitude = _mm_slli_epi32(low, 13);
   const __m128 scaled = _mm_mul_ps(_mm_castsi128_ps(magnitude), _mm_set1_ps(0x1p112f));
   const __m128i is_inf_or_nan = _mm_cmpgt_epi32(magnitude, _mm_set1_epi32((0x7C00 << 13) - 1));
   const __m128i exponent = _mm_and_si128(is_inf_or_nan, _mm_set1_epi32(0x7F800000));
-  return _mm_castsi128_ps(_mm_or_si128(_mm_castps_si128(scaled), _mm_or_si128(exponent, sign)));
+  return in_order(
+      _mm_castsi128_ps(_mm_or_si128(_mm_castps_si128(scaled), _mm_or_si128(exponent, sign))));
 }
 
 // The nearest f16, ties to even.
@@ -125,7 +151,7 @@ UK_INLINE __m128 fma_rounded_to_bf16(__m128 acc, __m128 a, __m128 b) {
   const __m128 low = fma_two_lanes(acc, a, b);
   const __m128 high =
       fma_two_lanes(_mm_movehl_ps(acc, acc), _mm_movehl_ps(a, a), _mm_movehl_ps(b, b));
-  return round_to_bf16(_mm_movelh_ps(low, high));
+  return in_order(round_to_bf16(_mm_movelh_ps(low, high)));
 }
 
 }  // namespace

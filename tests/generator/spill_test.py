@@ -1,0 +1,214 @@
+"""No K loop of a tile spills: spill_test.py <libukernel.a>, which objdump disassembles.
+
+A K loop is a loop with a dot in it, an FMA, a dot product or a multiplication, and with no smaller one
+that has a dot. In it,
+
+- a whole vector register stored to a fixed slot of the stack is a spill: an accumulator that left its
+  register, or a value of this iteration for which there was none. A fixed slot has the stack or frame
+  pointer as its base, a constant offset and no index: the same memory in every iteration. Staged
+  operands and the ring of flipped rows are on the stack as well, but what a tile writes there moves
+  from step to step, so its address has an index or another base register.
+- a call would save and restore every accumulator.
+- a fixed slot that is only read holds an invariant, a constant mostly. That costs a load, which
+  mostly folds into the instruction that uses it, and is noted only.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from typing import Iterable, Iterator
+
+_FUNCTION = re.compile(r"[0-9a-f]+ <(.*)>:$")
+_INSTRUCTION = re.compile(r" *([0-9a-f]+):\t(\S+) *(.*)")
+_TILE = re.compile(r"(uk_mmt4d_tile_\w+?)(?:_blocks.*)?$")
+_DOT = re.compile(r"v?fn?m(add|sub)\d+p|vpdp|vdpbf16ps|v?pmadd|v?mulp[sd]$")
+_VECTOR = re.compile(r"%[xyz]mm\d+")
+_NARROW = re.compile(r"v?mov([dq]|s[sd]|[lh]p[sd]|ddup)|v?p?broadcast.*|v?pmov[sz]x.*|v?cvt(ph2ps|ps2pd)|"
+                     r"v?p?(insr|extr|insert|extract).*|v?(add|sub|mul|div)s[sd]")
+_SLOT = re.compile(r"(?<![\w%)])(-?(?:0x[0-9a-f]+)?)\(%(rsp|rbp)\)")
+
+
+@dataclass
+class Instruction:
+    address: int
+    mnemonic: str
+    operands: str
+
+    @property
+    def text(self) -> str:
+        return f"{self.mnemonic} {self.operands}".strip()
+
+    @property
+    def target(self) -> int | None:
+        """Of a jump inside the function."""
+        found = re.match(r"([0-9a-f]+) <", self.operands) if self.mnemonic.startswith("j") else None
+        return int(found[1], 16) if found else None
+
+    @property
+    def ends_path(self) -> bool:
+        return self.mnemonic.startswith(("jmp", "ret", "ud2"))
+
+
+@dataclass
+class Function:
+    name: str
+    instructions: list[Instruction] = field(default_factory=list)
+
+    @property
+    def tile(self) -> str:
+        found = _TILE.search(self.name)
+        return found[1] if found else ""
+
+
+def disassemble(library: str) -> Iterator[Function]:
+    """The functions of mmt4d tiles: the tile's own, and the blocks of rows that it calls."""
+    command = ["objdump", "-d", "--no-show-raw-insn", "-w", library]
+    function = None
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout
+        for line in process.stdout:
+            if header := _FUNCTION.match(line):
+                if function and function.tile:
+                    yield function
+                function = Function(header[1])
+            elif function and (found := _INSTRUCTION.match(line)):
+                mnemonic, operands = found[2], found[3].strip()
+                while mnemonic in ("{vex}", "{evex}", "notrack", "bnd"):
+                    mnemonic, _, operands = operands.partition(" ")
+                function.instructions.append(Instruction(int(found[1], 16), mnemonic, operands.strip()))
+        if function and function.tile:
+            yield function
+    if process.returncode:
+        raise SystemExit(f"objdump {library} failed")
+
+
+# ---------------------------------------------------------------- loops
+
+_Graph = dict[int, list[int]]
+
+
+def _cycles(after: _Graph, nodes: set[int]) -> Iterator[set[int]]:
+    """The strongly connected components of a part of the graph that hold a cycle (Kosaraju)."""
+    before: _Graph = {node: [] for node in nodes}
+    for node in nodes:
+        for target in after[node]:
+            if target in nodes:
+                before[target].append(node)
+    finished: list[int] = []
+    seen: set[int] = set()
+    for root in nodes:
+        stack = [(root, iter(after[root]))] if root not in seen else []
+        seen.add(root)
+        while stack:
+            node, targets = stack[-1]
+            target = next((t for t in targets if t in nodes and t not in seen), None)
+            if target is None:
+                finished.append(node)
+                stack.pop()
+            else:
+                seen.add(target)
+                stack.append((target, iter(after[target])))
+    placed: set[int] = set()
+    for root in reversed(finished):
+        component, waiting = set(), [root]
+        while waiting:
+            node = waiting.pop()
+            if node not in placed:
+                placed.add(node)
+                component.add(node)
+                waiting += before[node]
+        if len(component) > 1 or root in after[root]:
+            yield component
+
+
+def k_loops(function: Function) -> list[list[Instruction]]:
+    """The innermost loops with a dot. A loop is a cycle of the control flow, and the loops in it are
+    the cycles that stay when the instructions at which it is entered are taken out. (A jump back need
+    not lead to these: compilers enter loops in the middle.)"""
+    instructions = function.instructions
+    at = {instruction.address: i for i, instruction in enumerate(instructions)}
+    after: _Graph = {}
+    for i, instruction in enumerate(instructions):
+        after[i] = [] if instruction.ends_path or i + 1 == len(instructions) else [i + 1]
+        # A jump to the next instruction is a tail call that the linker has yet to resolve.
+        if (target := instruction.target) in at and at[target] != i + 1:
+            after[i].append(at[target])
+    dots = {i for i, instruction in enumerate(instructions) if _DOT.match(instruction.mnemonic)}
+    loops = []
+    waiting = [loop for loop in _cycles(after, set(after)) if loop & dots]
+    while waiting:
+        loop = waiting.pop()
+        entries = {target for node, targets in after.items() if node not in loop
+                   for target in targets} & loop
+        inner = [cycle for cycle in _cycles(after, loop - (entries or {min(loop)})) if cycle & dots]
+        waiting += inner
+        if not inner:
+            loops.append([instructions[i] for i in sorted(loop)])
+    return loops
+
+
+# ---------------------------------------------------------------- spills
+
+def _frame_pointer(function: Function) -> bool:
+    return any(i.mnemonic == "mov" and i.operands == "%rsp,%rbp" for i in function.instructions)
+
+
+def vector_slots(function: Function, loop: Iterable[Instruction]) -> tuple[dict, dict]:
+    """The instructions that store a vector to a fixed slot, and those that read one, by slot."""
+    bases = {"rsp", "rbp"} if _frame_pointer(function) else {"rsp"}
+    stores: dict[str, list[Instruction]] = {}
+    loads: dict[str, list[Instruction]] = {}
+    for instruction in loop:
+        operands = instruction.operands
+        slot = _SLOT.search(operands)
+        if (slot and slot[2] in bases and _VECTOR.search(operands)
+                and not re.search(r"\{(%k|1to)", operands)
+                and not _NARROW.fullmatch(instruction.mnemonic)):
+            by_slot = stores if operands.endswith(slot[0]) else loads
+            by_slot.setdefault(slot[0], []).append(instruction)
+    return stores, loads
+
+
+def what_spills(function: Function, loop: list[Instruction]) -> tuple[list[Instruction], int]:
+    """Calls, and what touches the slots that the loop writes; and how many slots it only reads."""
+    stores, loads = vector_slots(function, loop)
+    touching = [i for slot in stores for i in stores[slot] + loads.get(slot, [])]
+    calls = [i for i in loop if i.mnemonic.startswith("call")]
+    return calls + touching, len(loads.keys() - stores.keys())
+
+
+def check(library: str) -> int:
+    loops: dict[str, int] = {}
+    wrong: dict[str, list[str]] = {}
+    rereads: dict[str, int] = {}
+    for function in disassemble(library):
+        tile = function.tile
+        loops.setdefault(tile, 0)
+        for loop in k_loops(function):
+            loops[tile] += 1
+            spilled, reread = what_spills(function, loop)
+            if spilled:
+                wrong.setdefault(tile, []).append(f"{spilled[0].text} at {spilled[0].address:#x} in "
+                                                  f"{function.name}, and {len(spilled) - 1} more")
+            if reread:
+                rereads[tile] = max(reread, rereads.get(tile, 0))
+    for tile, texts in sorted(wrong.items()):
+        print(f"FAIL {tile}: {len(texts)} of {loops[tile]} K loops spill: {texts[0]}")
+    without = sorted(tile for tile, count in loops.items() if not count)
+    for tile in without:
+        print(f"FAIL {tile}: no K loop found")
+    for tile, count in sorted(rereads.items()):
+        print(f"note {tile}: {count} invariant vectors are kept on the stack")
+    print(f"{len(loops)} tiles, {sum(loops.values())} K loops, {len(wrong)} tiles spill")
+    return 1 if wrong or without or not loops else 0
+
+
+if __name__ == "__main__":
+    if not shutil.which("objdump"):
+        print("skipped: no objdump (Debian: binutils)")
+        sys.exit()
+    sys.exit(check(sys.argv[1]))
