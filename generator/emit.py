@@ -153,8 +153,8 @@ class BlockShape:
             operands[f"a{p}"] = f"row_{row}_{p}"
             operands[f"b{p}"] = f"columns_{vector}_{p}"
         dot = self.p.dot.format(**operands)
-        # A lone dot of few accumulators is left alone: the barrier costs moves.
-        several = self.plan.dots * len(self.passes) * self.plan.spread > 1
+        # A lone dot has no order to keep, and the barrier may cost moves.
+        several = self.plan.dots * len(self.passes) > 1
         return f"in_order({dot})" if self.p.keep_order and several else dot
 
     @property
