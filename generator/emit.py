@@ -369,14 +369,6 @@ class TileSource:
         return found
 
     @property
-    def as_out(self) -> Primitive:
-        return _as_out(self.plan)
-
-    @property
-    def int_zero(self) -> str:
-        return _int_zero(self.p)
-
-    @property
     def neighbours(self) -> str:
         """Lanes of two vectors, added to their neighbours."""
         even, odd = (self.p.int_to_acc.format(x=x.format(a="a", b="b"))
