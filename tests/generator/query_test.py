@@ -1,5 +1,5 @@
 """The query and the table in Python, against what the library itself answers: query_test.py
-<library_table>, the program of library_table.cc."""
+<library_table> <tiles.json>: the program of library_table.cc, and what the build installs."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 import unittest
+from pathlib import Path
 
 from generator import library
 from generator.coverage import CLASSES
@@ -24,6 +25,7 @@ QUERIES = 6000
 SIZES = [-1, 0, 1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 33, 64, 100, 129, 512, 4096, 11008,
          (1 << 31) + 1, (1 << 53) + 1, (1 << 63) - 1]
 LIBRARY_TABLE = ""
+TILES_JSON = ""
 
 
 def from_library(mode: str, lines: str = "") -> list[str]:
@@ -48,7 +50,7 @@ class TableTest(unittest.TestCase):
             expected.append((symbol, op, kind, sizes if op == "mmt4d" else sizes[:2], arch, isa,
                              numerics, origin, bool(int(variant)), *map(int, fields)))
         read = []
-        for row in json.loads(tiles_json([ARCH]))["tiles"]:
+        for row in json.loads(Path(TILES_JSON).read_text())["tiles"]:
             variant = row["needs_skip" if row["op"] == "mmt4d" else "transposed"]
             fields = [sum(field) for field in zip((0, 0), *map(feature_bits, row["features"]))]
             read.append((row["symbol"], row["op"], row["type"], row["shape"], row["arch"],
@@ -56,7 +58,7 @@ class TableTest(unittest.TestCase):
         self.assertEqual(sorted(read), sorted(expected))
 
     def test_layouts_hold_the_shapes(self) -> None:
-        for row in json.loads(tiles_json([ARCH]))["tiles"]:
+        for row in json.loads(Path(TILES_JSON).read_text())["tiles"]:
             layout = row["layout"]
             if row["op"] == "mmt4d":
                 m0, n0, k0 = row["shape"]
@@ -169,7 +171,7 @@ class CommandTest(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    LIBRARY_TABLE = sys.argv.pop(1)
+    LIBRARY_TABLE, TILES_JSON = sys.argv.pop(1), sys.argv.pop(1)
     if not any(" generated " in line for line in from_library("rows")):
         print("skipped: this build of the library has hand-written tiles only")
         sys.exit()
