@@ -10,9 +10,7 @@ best of N passes, which take turns over all tiles: what shares the core disturbs
 from __future__ import annotations
 
 import argparse
-import json
 import os
-import subprocess
 import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
@@ -21,6 +19,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
+from bench.tile_runs import ARCH, run  # noqa: E402
 from generator import library  # noqa: E402
 from generator.build import Compiler  # noqa: E402
 from generator.emit import emit  # noqa: E402
@@ -28,9 +27,6 @@ from generator.library_build import TILES_PER_FILE  # noqa: E402
 from generator.model import Tile  # noqa: E402
 from generator.plan import make_plan  # noqa: E402
 from generator.select import choose_primitive  # noqa: E402
-
-ARCH = "x86_64"
-ABSENT_LEVEL = 77
 
 
 def build(level: str, cc: str, directory: Path) -> Path:
@@ -54,22 +50,14 @@ def build(level: str, cc: str, directory: Path) -> Path:
     return directory / f"{level}.so"
 
 
-def measure(binary: Path, shared: Path, repeat: int) -> dict[str, float]:
+def measure(directory: Path, level: str, shared: Path, repeat: int) -> dict[str, float]:
     """Percent of the hand-written tile's speed by symbol; nothing where the CPU lacks the level."""
     best: dict[str, tuple[float, float]] = {}
     for _ in range(repeat):
-        out = shared.with_suffix(".json")
-        ran = subprocess.run([binary, f"--against={shared}", f"--benchmark_out={out}",
-                              "--benchmark_out_format=json"], capture_output=True, text=True)
-        if ran.returncode == ABSENT_LEVEL:
-            print(ran.stderr.strip(), file=sys.stderr)
-            return {}
-        if ran.returncode:
-            sys.exit(ran.stderr.strip())
-        for run in json.loads(out.read_text())["benchmarks"]:
-            symbol = run["name"].partition("/")[0]
-            generated, hand = best.get(symbol, (run["ns"], run["library_ns"]))
-            best[symbol] = min(generated, run["ns"]), min(hand, run["library_ns"])
+        for symbol, figures in (run(directory, level, f"--against={shared}") or {}).items():
+            now = figures["ns"], figures["library_ns"]
+            generated, hand = best.get(symbol, now)
+            best[symbol] = min(generated, now[0]), min(hand, now[1])
     return {symbol: 100 * hand / generated for symbol, (generated, hand) in best.items()}
 
 
@@ -86,7 +74,7 @@ def main() -> int:
     for level in options.level or levels:
         with tempfile.TemporaryDirectory() as directory:
             shared = build(level, options.cc, Path(directory))
-            percents = measure(options.bench / f"bench_{ARCH}_{level}", shared, options.repeat)
+            percents = measure(options.bench, level, shared, options.repeat)
         for symbol, percent in sorted(percents.items(), key=lambda item: item[1]):
             print(f"{percent:6.1f} % {symbol}")
     return 0

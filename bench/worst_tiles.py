@@ -5,18 +5,15 @@ python3 bench/worst_tiles.py BENCH_DIR [--level LEVEL]... [--repeat N] [--update
 BENCH_DIR is the `bench` folder of a build: its bench_<arch>_<level> measure each tile against the peak
 of the type's instruction. Of the tiles with at least 64 results, those are listed that stay under
 60 % of it, beside the bound that the planner computes for them (generator/plan.py) and what it is
-made of: the farthest from it. Speeds and peaks are the best of N passes, which take turns over all tiles: what shares the
-core disturbs one for seconds. --update writes the table between the lines <!-- worst --> and <!-- /worst --> of a
-Markdown file.
+made of: the farthest from it. Speeds and peaks are the best of N passes, which take turns over all
+tiles: what shares the core disturbs one for seconds. --update writes the table between the lines
+<!-- worst --> and <!-- /worst --> of a Markdown file.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
-import subprocess
 import sys
-import tempfile
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -24,6 +21,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
+from bench.tile_runs import ARCH, run  # noqa: E402
 from generator import library  # noqa: E402
 from generator.document import replace_block  # noqa: E402
 from generator.isa_x86 import PRIMITIVES  # noqa: E402
@@ -32,10 +30,8 @@ from generator.plan import Plan, make_plan  # noqa: E402
 from generator.select import choose_primitive  # noqa: E402
 from generator.tiles import generated_rows  # noqa: E402
 
-ARCH = "x86_64"
 MOST_REPORTED = 60  # percent of the peak above which a tile needs no explanation
 LISTED = 24
-ABSENT_LEVEL = 77
 
 
 @dataclass(frozen=True)
@@ -62,42 +58,29 @@ def _peak_products_per_cycle(tile: Tile) -> float:
                for p in PRIMITIVES.get(level.name, ()) if p.type == tile.type)
 
 
-def measure(binary: Path, repeat: int) -> dict[str, float] | None:
+def measure(directory: Path, level: str, repeat: int) -> dict[str, float] | None:
     """Percent of peak by symbol; None if this CPU lacks the level."""
     best: dict[str, tuple[float, float]] = {}
     for _ in range(repeat):
-        runs = _measure_once(binary)
-        if runs is None:
+        tiles = run(directory, level, "--benchmark_filter=mmt4d.*/L1")
+        if tiles is None:
             return None
-        for symbol, (speed, peak) in runs.items():
+        for symbol, figures in tiles.items():
+            speed = figures["GOP/s"]
+            peak = 100 * speed / figures["peak%"]
             best_speed, best_peak = best.get(symbol, (speed, peak))
             best[symbol] = max(speed, best_speed), max(peak, best_peak)
     return {symbol: 100 * speed / peak for symbol, (speed, peak) in best.items()}
 
 
-def _measure_once(binary: Path) -> dict[str, tuple[float, float]] | None:
-    """GOP/s of the tile and of the peak."""
-    with tempfile.NamedTemporaryFile(suffix=".json") as out:
-        ran = subprocess.run([binary, "--benchmark_filter=mmt4d.*/L1", f"--benchmark_out={out.name}",
-                              "--benchmark_out_format=json"], capture_output=True, text=True)
-        if ran.returncode == ABSENT_LEVEL:
-            return None
-        if ran.returncode not in (0, 3):  # 3: a figure above 101 %
-            sys.exit(ran.stderr.strip())
-        return {run["name"].partition("/")[0]: (run["GOP/s"], 100 * run["GOP/s"] / run["peak%"])
-                for run in json.load(out)["benchmarks"] if "peak%" in run}
-
-
 def measured_tiles(directory: Path, levels: list[str], repeat: int) -> list[Measured]:
     found = []
     for level in levels:
-        percents = measure(directory / f"bench_{ARCH}_{level}", repeat)
-        if percents is None:
-            print(f"skipped {level}: this CPU lacks it", file=sys.stderr)
-            continue
-        for row in generated_rows(ARCH):
+        percents = measure(directory, level, repeat)
+        for row in generated_rows(ARCH) if percents is not None else ():
             tile = row.tile
             if isinstance(tile, Tile) and tile.isa == level and tile.m0 * tile.n0 >= 64:
+                # One that was above its peak every time has no figure.
                 found.append(Measured(make_plan(tile, choose_primitive(tile)),
                                       percents.get(tile.symbol, 100)))
     return found

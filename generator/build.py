@@ -67,7 +67,7 @@ def sources_hash(arch: str) -> bytes:
     root = library.ROOT
     files = [*(root / "generator").rglob("*.py"), *(root / "generator").rglob("*.j2"),
              *(p for p in (root / "arch" / arch).rglob("*") if p.suffix in (".h", ".cc", ".inc")),
-             *(root / "ukernel").glob("*.h")]
+             *(p for p in (root / "ukernel").iterdir() if p.suffix in (".h", ".inc"))]
     digest = hashlib.sha256()
     for path in sorted(files):
         digest.update(f"{path.relative_to(root)}\n".encode())

@@ -82,9 +82,9 @@ _SOURCE = """\
 
 def emit_copies(tiles: Iterable[CopyTile]) -> str:
     """One source file for tiles of one level that copy_level names."""
+    from generator.library import row_text  # which knows copy tiles
     tiles = list(tiles)
     (arch, isa), = {(tile.arch, tile.isa) for tile in tiles}
     what = tiles[0].symbol if len(tiles) == 1 else f"Pack and unpack tiles of {isa}"
-    rows = (f"UK_DEFINE_{tile.op.upper()}_TILE({tile.width}, {tile.tile0}, {tile.tile1}, "
-            f"{'transposed' if tile.transposed else 'straight'}, {arch}, {isa})" for tile in tiles)
+    rows = (row_text(tile, "exact").replace("UK_", "UK_DEFINE_", 1) for tile in tiles)
     return _SOURCE.format(what=what, arch=arch, rows="\n".join(rows))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
+from generator.library import replace_file
 from generator.model import RequestError
 
 
@@ -24,6 +24,4 @@ def read_block(path: Path, name: str) -> str:
 
 def replace_block(path: Path, name: str, block: str) -> None:
     before, _, after = _split(path, name)
-    partial = path.with_name(path.name + ".partial")
-    partial.write_text(before + block + after, encoding="utf-8")
-    os.replace(partial, path)
+    replace_file(path, before + block + after)

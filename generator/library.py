@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass
 from functools import cache
@@ -43,6 +44,13 @@ class Level:
     s16_dot: int
     byte_dot: int
     features: frozenset[str]  # the tails of UK_CPU_*
+
+
+def replace_file(path: Path, text: str) -> None:
+    """All of the new text or all of the old, whenever it is interrupted."""
+    partial = path.with_name(path.name + ".partial")
+    partial.write_text(text, encoding="utf-8")
+    os.replace(partial, path)
 
 
 def _read(path: str) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from itertools import groupby
 from pathlib import Path
 from typing import Iterable, Iterator
@@ -16,7 +15,7 @@ from generator.library import AnyTile
 from generator.model import Tile
 from generator.plan import make_plan
 from generator.select import choose_primitive
-from generator.tiles import Row, generated_rows
+from generator.tiles import Row, table
 from generator.tiles_json import tiles_json
 
 # A file costs a compiler about as much as ten tiles do; larger ones leave cores idle at the end.
@@ -43,9 +42,9 @@ def _source(rows: list[Row]) -> str:
     return emit_copies(tiles)
 
 
-def _files(arch: str, extra: list[AnyTile]) -> Iterator[tuple[str, str]]:
+def _files(arch: str, extra: tuple[AnyTile, ...]) -> Iterator[tuple[str, str]]:
     """Relative paths and contents."""
-    rows = generated_rows(arch, extra)
+    rows = [row for row in table(arch, extra) if row.origin == "generated"]
     comment = "// The generated rows of this build. See ukernel/tile.h for the columns.\n"
     yield ROWS, comment + "".join(f"{library.row_text(r.tile, r.numerics)}\n" for r in rows)
     yield "tiles.json", tiles_json(library.ARCHS, extra)
@@ -61,14 +60,12 @@ def _replace_if_changed(path: Path, text: str) -> None:
     if path.exists() and path.read_text(encoding="utf-8") == text:
         return
     path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(path.name + ".partial")
-    partial.write_text(text, encoding="utf-8")
-    os.replace(partial, path)
+    library.replace_file(path, text)
 
 
 def write_library_sources(arch: str, extra: Iterable[AnyTile], out: Path) -> None:
     """Fills `out`, which is this function's own: files that are no longer wanted go."""
-    extra = list(extra)
+    extra = tuple(extra)
     stamp = hashlib.sha256(sources_hash(arch))
     stamp.update("\n".join(tile.symbol for tile in extra).encode())
     if (out / _STAMP).exists() and (out / _STAMP).read_text() == stamp.hexdigest():
@@ -81,4 +78,4 @@ def write_library_sources(arch: str, extra: Iterable[AnyTile], out: Path) -> Non
     for path in out.rglob("*"):
         if path.is_file() and path not in written:
             path.unlink()
-    (out / _STAMP).write_text(stamp.hexdigest())
+    library.replace_file(out / _STAMP, stamp.hexdigest())

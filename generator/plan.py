@@ -28,6 +28,16 @@ def registers_needed(primitive: Primitive, rows: int, vectors: int, decoded: boo
     return rows * vectors + columns * vectors + row + temporaries
 
 
+def _padded(units: int) -> int:
+    """Units rounded up to a power of two, for the deinterleaving network."""
+    return 1 << (units - 1).bit_length()
+
+
+def _decoded(primitive: Primitive, stages_rhs: bool) -> bool:
+    """Columns are staged as the dots take them; those of several parts as they are loaded."""
+    return stages_rhs and primitive.parts == 1
+
+
 @dataclass(frozen=True)
 class Block:
     """Rows row .. row + rows - 1 and columns column .. column + columns - 1 of the tile. Its
@@ -96,8 +106,7 @@ class Plan:
 
     @property
     def padded_units(self) -> int:
-        """Units rounded up to a power of two, for the deinterleaving network."""
-        return 1 << (self.units - 1).bit_length()
+        return _padded(self.units)
 
     @property
     def stages_lhs(self) -> bool:
@@ -114,8 +123,7 @@ class Plan:
 
     @property
     def stages_decoded(self) -> bool:
-        """Columns are staged as the dots take them; those of several parts as they are loaded."""
-        return self.stages_rhs and self.primitive.parts == 1
+        return _decoded(self.primitive, self.stages_rhs)
 
     @property
     def f32_scratch(self) -> bool:
@@ -205,9 +213,9 @@ def _staging_cycles(tile: Tile, p: Primitive, stages_rhs: bool) -> float:
         vectors = tile.m0 * units * p.parts / p.lanes
         cycles += vectors * max(1.0, p.stage_lhs_cost.cycles(p.isa))
     if stages_rhs:
-        padded = 1 << (units - 1).bit_length()
+        padded = _padded(units)
         network = p.isa.deinterleave_shuffles * (padded.bit_length() - 1)
-        decode = p.decode_cost if p.parts == 1 else Cost()
+        decode = p.decode_cost if _decoded(p, stages_rhs) else Cost()
         vectors = -(-tile.n0 // p.lanes) * padded
         cycles += vectors * max(1.0, (decode + Cost(shuffle=network)).cycles(p.isa))
     return cycles
@@ -256,7 +264,7 @@ def _partition(tile: Tile, p: Primitive, spread: int, decoded: bool) -> list[tup
 
 def _plan(tile: Tile, p: Primitive, spread: int, stages_rhs: bool) -> Plan:
     blocks, bound = [], Bound()
-    decoded = stages_rhs and p.parts == 1
+    decoded = _decoded(p, stages_rhs)
     column = 0
     for width, rows_of_blocks in _partition(tile, p, spread, decoded):
         columns = min(width * p.lanes // spread, tile.n0 - column)

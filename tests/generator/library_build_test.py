@@ -8,8 +8,10 @@ import tempfile
 import unittest
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import patch
 
 from generator import library
+from generator.build import sources_hash
 from generator.library_build import TILES_PER_FILE
 from generator.model import Tile
 from generator.tiles import copies_for, generated_rows, table
@@ -49,6 +51,23 @@ class RowsTest(unittest.TestCase):
         for row in table(ARCH):
             (macro, columns), = library.expand_rows(library.row_text(row.tile, row.numerics))
             self.assertEqual(library.tile_of_row(macro, columns), row.tile)
+
+
+class SourcesHashTest(unittest.TestCase):
+    def test_levels_are_part_of_it(self) -> None:
+        """What a level can do decides what is generated for it."""
+        with tempfile.TemporaryDirectory() as directory:
+            root = Path(directory)
+            (root / "ukernel").mkdir()
+            levels = root / "ukernel" / "isa.inc"
+            with patch.object(library, "ROOT", root):
+                hashes = []
+                for text in ("", "UK_ISA_LEVEL()"):
+                    levels.write_text(text)
+                    sources_hash.cache_clear()
+                    hashes.append(sources_hash(ARCH))
+        sources_hash.cache_clear()
+        self.assertNotEqual(*hashes)
 
 
 class SourcesTest(unittest.TestCase):

@@ -9,6 +9,7 @@
 #include <sstream>
 #include <string>
 
+#include "row_name.h"
 #include "ukernel/ukernel.h"
 
 namespace {
@@ -21,27 +22,6 @@ constexpr Type kTypes[] = {
 #define UK_MMT4D_TYPE(lhs, rhs, out, FLAG, ...) {#lhs #rhs #out, UK_MMT4D_TYPE_##FLAG},
 #include "ukernel/mmt4d_types.inc"
 };
-
-const char* numerics_name(uint32_t numerics) {
-  switch (numerics) {
-    case UK_NUMERICS_EXACT:
-      return "exact";
-    case UK_NUMERICS_FMA_CHAIN:
-      return "fma_chain";
-    case UK_NUMERICS_MUL_ADD_CHAIN:
-      return "mul_add_chain";
-    case UK_NUMERICS_ROUND_EACH_STEP:
-      return "round_each_step";
-    case UK_NUMERICS_F32ACC:
-      return "f32acc";
-    case UK_NUMERICS_BF16_DOT:
-      return "bf16_dot";
-    case UK_NUMERICS_BF16_DOT_F32ACC:
-      return "bf16_dot_f32acc";
-    default:
-      return "unknown";
-  }
-}
 
 std::string type_name(const uk_tile_row_t& row) {
   if (row.op == UK_OP_MMT4D) {
@@ -76,7 +56,7 @@ void print_rows() {
         is_mmt4d ? UK_MMT4D_SKIP_INTERMEDIATE_ROUNDINGS : UK_PACK_TRANSPOSE_INNER;
     std::printf("%s %s %s %dx%dx%d %s %s %s %s %d %" PRIu64 " %" PRIu64 "\n", row.symbol,
                 kOps[row.op], type_name(row).c_str(), row.m0, row.n0, row.k0, row.arch, row.isa,
-                is_mmt4d ? numerics_name(row.numerics) : "exact", kOrigins[row.origin],
+                uk_conformance::numerics_name(row.numerics).c_str(), kOrigins[row.origin],
                 (row.flags & variant) != 0, row.features[0], row.features[7]);
   }
 }
