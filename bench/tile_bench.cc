@@ -30,6 +30,8 @@ constexpr char kHelp[] =
     "                every call streams both from there\n"
     "          peak% of the rate of the best instruction for the type on this level, running on\n"
     "                registers alone, measured in turn with the tile\n"
+    "          /mem  tiles with M0 = 1: RHS panels of K = 4096, together 256 MiB, each read once\n"
+    "          read% of the rate of reading the same bytes, measured in turn\n"
     "  pack,   /L2   a matrix and its tiles together fill half of the L2 cache\n"
     "  unpack  /mem  they fill 256 MiB\n"
     "          memcpy% of the rate of memcpy from one to the other, measured in turn\n"
@@ -48,6 +50,7 @@ constexpr double kMaxPercentOfPeak = 101;
 constexpr double kSecondsPerBenchmark = 0.025;
 constexpr size_t kMinPairs = 3;
 constexpr size_t kMemoryBytes = 256u << 20;
+constexpr uk_index_t kStreamedK = 4096;
 // A power of two apart, like the rows of most real matrices.
 constexpr size_t kMatrixRowBytes = 4096;
 
@@ -230,6 +233,50 @@ void bench_mmt4d(benchmark::State& state, const uk_tile_row_t* row, size_t panel
   state.SetLabel("of " + std::string(peak->instruction));
 }
 
+// The fastest at present of the loops that read `bytes` at `data`.
+ReadLoop best_read_loop(const char* data, size_t bytes) {
+  ReadLoop best = nullptr;
+  double least = 0;
+  for (const ReadLoop loop : read_loops()) {
+    const double seconds = seconds_of([&] { loop(data, bytes / kReadBlock); });
+    if (!best || seconds < least) best = loop, least = seconds;
+  }
+  return best;
+}
+
+// What a product with one row is made of: panels of the RHS, one after another, from memory.
+void bench_streaming(benchmark::State& state, const uk_tile_row_t* row) {
+  const Mmt4dType type = *find_mmt4d_type(row->flags);
+  const uk_index_t k1 = kStreamedK / row->k0;
+  const size_t k = static_cast<size_t>(k1 * row->k0), n0 = static_cast<size_t>(row->n0);
+  const size_t lhs_bytes = k * static_cast<size_t>(type.lhs_bits) / 8;
+  const size_t panel_bytes = k * n0 * static_cast<size_t>(type.rhs_bits) / 8;
+  char* const out = arena();
+  char* const lhs = out + round_up(n0 * static_cast<size_t>(type.out_bits) / 8, 64);
+  char* const rhs = lhs + round_up(lhs_bytes, 64);
+  const size_t panels = (kMemoryBytes - static_cast<size_t>(rhs - out)) / panel_bytes;
+  fill(lhs, lhs_bytes, names_of(*row).lhs);
+  fill(rhs, panels * panel_bytes, names_of(*row).rhs);
+  const auto tile = reinterpret_cast<uk_mmt4d_tile_fn*>(row->function);
+  const auto run = [&](uint64_t n) {
+    for (; n > 0; --n) {
+      for (size_t p = 0; p < panels; ++p) {
+        tile(out, lhs, rhs + p * panel_bytes, k1, UK_MMT4D_PREFETCH_RHS);
+      }
+    }
+  };
+  const ReadLoop read = best_read_loop(rhs, panels * panel_bytes);
+  for (auto _ : state) {
+    const Pair pair = time_in_turns(run, [&](uint64_t n) {
+      for (; n > 0; --n) read(rhs, panels * panel_bytes / kReadBlock);
+    });
+    state.SetIterationTime(pair.seconds);
+    state.counters["GOP/s"] = 2e-9 * static_cast<double>(panels * n0 * k) / pair.seconds;
+    state.counters["read%"] = 100 * pair.speed;
+  }
+  state.SetBytesProcessed(static_cast<int64_t>(panels * panel_bytes));
+}
+
 // `other` against the row's own function.
 void bench_against(benchmark::State& state, const uk_tile_row_t* row, uk_mmt4d_tile_fn* other,
                    size_t panel_bytes) {
@@ -318,6 +365,10 @@ void register_benchmarks(const std::string& arch, const std::string& isa, Outcom
       benchmark::RegisterBenchmark((symbol + "/L2").c_str(), bench_mmt4d, row, l2 / 2, false,
                                    &outcome)
           ->UseManualTime();
+      if (row->m0 == 1) {
+        benchmark::RegisterBenchmark((symbol + "/mem").c_str(), bench_streaming, row)
+            ->UseManualTime();
+      }
     } else {
       benchmark::RegisterBenchmark((symbol + "/L2").c_str(), bench_copy, row, l2 / 4)
           ->UseManualTime();

@@ -153,9 +153,20 @@ class BlockShape:
             operands[f"a{p}"] = f"row_{row}_{p}"
             operands[f"b{p}"] = f"columns_{vector}_{p}"
         dot = self.p.dot.format(**operands)
-        # A lone dot has no order to keep, and the barrier may cost moves.
-        several = self.plan.dots * len(self.passes) > 1
-        return f"in_order({dot})" if self.p.keep_order and several else dot
+        return f"in_order({dot})" if part in self.barriers else dot
+
+    @property
+    def barriers(self) -> list[int]:
+        """The parts whose dots keep their order."""
+        p, first_parts = self.p, [passes[0] for passes in self.passes]
+        # An addition can be rearranged with the next one, the sum in an instruction cannot: its
+        # accumulator can only be renamed, which costs moves at the end of the step. Partial sums are
+        # renamed where one dot a step would not be.
+        adds = p.dot_cost.total > 1
+        dots = len(first_parts) * self.plan.dots * (1 if adds else self.plan.spread)
+        if not p.keep_order or (dots == 1 and p.keep_order == "several"):
+            return []
+        return first_parts if adds else first_parts[-1:]
 
     @property
     def passes(self) -> list[list[int]]:
@@ -275,9 +286,6 @@ class LhsStage:
         return _applied(self.p.stage_lhs, "rows", load)
 
 
-_SUMS_IN_FLIGHT = 4  # hide the latency of an addition
-
-
 class RowSums:
     """Sums of the rows of the LHS as it lies in memory. So many steps at a time that they fill whole
     vectors: a lane then always belongs to the same row."""
@@ -289,7 +297,9 @@ class RowSums:
         self.period_steps = self.size // math.gcd(self.step_bytes, self.size)
         self.period_vectors = self.step_bytes * self.period_steps // self.size
         self.periods = 1
-        while self.periods * self.period_vectors < _SUMS_IN_FLIGHT:
+        # Sums in flight: of dots, one waits five cycles for the last one into its register.
+        wanted = 8 if self.p.row_sums_cost.total == 1 else 4
+        while self.periods * self.period_vectors < wanted:
             self.periods *= 2
 
     @property

@@ -119,11 +119,20 @@ class _Names:
         return (f"{self.mm}_sub_{lane}({self.mm}_xor_{self.si}({{x}}, {self.set1(bits)}), "
                 f"{self.set1(bits)})")
 
-    def vnni_dot(self, instruction: str, infix: str, a: str, b: str) -> str:
-        """With the 16 registers of AVX-VNNI, compilers rename the accumulators, which takes copies at
-        the end of the step and more registers in between."""
-        dot = f"{self.mm}_{instruction}{infix}_epi32({{acc}}, {a}, {b})"
-        return f"in_order({dot})" if infix else dot
+    def vnni_dot(self, instruction: str, infix: str, a: str, b: str) -> dict:
+        """With the 16 registers of AVX-VNNI, compilers rename the accumulators of lone dots too."""
+        return {"dot": f"{self.mm}_{instruction}{infix}_epi32({{acc}}, {a}, {b})",
+                "dot_cost": Cost(multiply=1), "latency": 5,
+                "keep_order": "always" if infix else "several"}
+
+    def s16_dot(self, has_vnni: bool, infix: str) -> dict:
+        if has_vnni:
+            return self.vnni_dot("dpwssd", infix, "{a}", "{b}")
+        common = {"dot_cost": Cost(multiply=1, any=1), "latency": 1, "registers": 1}
+        if self.bits == 128:
+            return {"dot": "multiply_add({acc}, {a}, {b})", **common}
+        return {"dot": f"{self.mm}_add_epi32({{acc}}, {self.mm}_madd_epi16({{a}}, {{b}}))",
+                "keep_order": "several", **common}
 
     def row_sums(self, offset: int, has_vnni: bool, infix: str) -> dict:
         """Sums of s8, times what the columns were decoded to be too large."""
@@ -223,26 +232,20 @@ def _nibble_primitives(isa: Isa, has_vnni: bool, infix: str, common: dict) -> li
 
     swap16 = ("_mm_unpacklo_epi16({x}, _mm_srli_si128({x}, 8))" if isa.vector_bytes == 16 else
               n.reorder(pairs, 2))
-    dot_pairs = {"dot": f"{n.mm}_add_epi32({{acc}}, {n.mm}_madd_epi16({{a}}, {{b}}))",
-                 "keep_order": True,
-                 "dot_cost": Cost(multiply=1, any=1), "latency": 1}
-    if has_vnni:
-        dot_pairs = {"dot": n.vnni_dot("dpwssd", infix, "{a}", "{b}"), "keep_order": not infix,
-                     "dot_cost": Cost(multiply=1), "latency": 5}
-    if isa is SSE2:
-        dot_pairs |= {"dot": "multiply_add({acc}, {a}, {b})", "keep_order": False}
-    pairs_registers = 1 if has_vnni else 2
+    dot_pairs = n.s16_dot(has_vnni, infix)
+    dot_pairs["registers"] = dot_pairs.get("registers", 0) + 1  # the mask
     found = [Primitive(
         isa, TYPES["s16u4s32"], pairs, lhs_unit_bytes=16, rhs_unit_bytes=4, decode=as_pairs("{x}"),
         decode_cost=Cost(multiply=3, any=3), stage_lhs=(swap16,), stage_lhs_cost=Cost(shuffle=2),
-        registers=pairs_registers, **dot_pairs, **common)]
+        **dot_pairs, **common)]
 
     s8s4 = {"lhs_unit_bytes": 8, "rhs_unit_bytes": 4, **n.row_sums(8, has_vnni, infix), **common}
     if isa.vector_bytes == 16:  # no VPMADDUBSW
+        dot_pairs["registers"] += 2  # the sign bits, and a zero with which bytes are widened
         return found + [Primitive(
             isa, TYPES["s8s4s32"], pairs, decode=as_pairs(flipped), decode_cost=Cost(3, 4),
             stage_lhs=(*n.widen("epi8", "epi16"), swap16), stage_lhs_cost=Cost(1, 0, 3),
-            registers=pairs_registers + 2, **dot_pairs, **s8s4)]
+            **dot_pairs, **s8s4)]
 
     if isa.vector_bytes == 64:  # (x ^ 8) & 15 in one instruction
         def nibbles(x: str) -> Steps:
@@ -255,8 +258,7 @@ def _nibble_primitives(isa: Isa, has_vnni: bool, infix: str, common: dict) -> li
                     (masked(f"{n.mm}_srli_epi32({flipped}, 4)", "0x0F0F0F0F"),))
         decode_cost = Cost(multiply=1, any=3)
     if has_vnni:
-        dot = {"dot": n.vnni_dot("dpbusd", infix, "{b}", "{a}"), "keep_order": not infix,
-               "dot_cost": Cost(multiply=1), "latency": 5, "registers": 2}
+        dot = {**n.vnni_dot("dpbusd", infix, "{b}", "{a}"), "registers": 2}
     else:
         # Sums of four products of u4 by s8 are s16, so the multiplication by ones can wait for both.
         halves = [f"{n.mm}_maddubs_epi16({{b{p}}}, {{a{p}}})" for p in (0, 1)]
@@ -283,29 +285,21 @@ def _integer_primitives(isa: Isa) -> list[Primitive]:
             if kind.lhs not in elements or kind.rhs not in elements:
                 continue
             lhs, rhs = elements[kind.lhs], elements[kind.rhs]
-            more: dict = {"registers": 0, "keep_order": has_vnni and not infix}
+            dot = n.s16_dot(has_vnni, infix)
             if k == 4:  # one operand of the dot is unsigned
-                cost, latency = Cost(1), 5
                 if kind.lhs == "u8":
                     dot = n.vnni_dot("dpbusd", infix, "{a}", "{b}")
                     rhs = _Element(rhs.unit_bytes, None, (), Cost())
                 else:
-                    dot = n.vnni_dot("dpbusd", infix, "{b}", "{a}")
-                    more["registers"] += 1  # the sign bits
-                    more |= n.row_sums(rhs.offset, True, infix)
-            elif has_vnni:
-                dot, cost, latency = n.vnni_dot("dpwssd", infix, "{a}", "{b}"), Cost(1), 5
-            else:
-                dot = f"{n.mm}_add_epi32({{acc}}, {n.mm}_madd_epi16({{a}}, {{b}}))"
-                cost, latency, more = Cost(1, 1), 1, {"registers": 1, "keep_order": True}
-            if isa is SSE2:
-                # A zero, with which bytes are widened, stays in a register.
-                dot, more = "multiply_add({acc}, {a}, {b})", {"registers": 1 + (kind.lhs == "u8")}
+                    dot = {**n.vnni_dot("dpbusd", infix, "{b}", "{a}"), "registers": 1,  # sign bits
+                           **n.row_sums(rhs.offset, True, infix)}
+            elif isa is SSE2 and kind.lhs == "u8":
+                dot["registers"] += 1  # a zero, with which bytes are widened
             found.append(Primitive(
-                isa, kind, (tuple(range(k)),), dot=dot, dot_cost=cost, latency=latency,
+                isa, kind, (tuple(range(k)),),
                 lhs_unit_bytes=lhs.unit_bytes, rhs_unit_bytes=rhs.unit_bytes,
                 decode=(rhs.as_rhs,), decode_cost=rhs.cost, stage_lhs=lhs.as_lhs,
-                stage_lhs_cost=lhs.cost, **more, **common))
+                stage_lhs_cost=lhs.cost, **dot, **common))
     return found
 
 

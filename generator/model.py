@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from typing import Literal
 
 BITS = {"f64": 64, "f32": 32, "f16": 16, "bf16": 16, "s32": 32, "s16": 16, "s8": 8, "u8": 8,
         "s4": 4, "u4": 4}
@@ -131,7 +132,9 @@ class Primitive:
     add: str | None = None  # {a}, {b}: accumulators, where the order of the sum is free
     acc_to_int: str = "{x}"
     int_to_acc: str = "{x}"
-    keep_order: bool = False  # of several dots in a step: compilers would rearrange them for registers
+    # Whether compilers must be kept from rearranging or renaming sums, at a cost of registers: in steps
+    # of several dots, or always. A barrier where none is needed costs moves.
+    keep_order: Literal["", "several", "always"] = ""
     embeds_broadcast: bool = False  # compilers make the broadcast of a row an operand of the dot
     registers: int = 0  # that a dot needs beside its operands: temporaries and constants
     decode_registers: int = 0  # likewise the decoding of columns

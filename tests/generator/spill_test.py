@@ -1,4 +1,4 @@
-"""No K loop of a tile spills: spill_test.py <libukernel.a>, which objdump disassembles.
+"""No K loop spills or moves its accumulators: spill_test.py <libukernel.a>, which objdump disassembles.
 
 A K loop is a loop with a dot in it, an FMA, a dot product or a multiplication, and with no smaller one
 that has a dot. In it,
@@ -6,9 +6,11 @@ that has a dot. In it,
 - a whole vector register stored to a fixed slot of the stack is a spill: an accumulator that left its
   register, or a value of this iteration for which there was none. A fixed slot has the stack or frame
   pointer as its base, a constant offset and no index: the same memory in every iteration. Staged
-  operands and the ring of flipped rows are on the stack as well, but what a tile writes there moves
-  from step to step, so its address has an index or another base register.
+  operands are on the stack as well, but what a tile writes there moves from step to step, so its
+  address has an index or another base register.
 - a call would save and restore every accumulator.
+- a register copied to another one, in more than MOST_MOVES of the loop's instructions, is an accumulator
+  that the compiler renames every step. (Not counted at SSE2, whose instructions overwrite an operand.)
 - a fixed slot that is only read holds an invariant, a constant mostly. That costs a load, which
   mostly folds into the instruction that uses it, and is noted only.
 """
@@ -29,6 +31,8 @@ _DOT = re.compile(r"v?fn?m(add|sub)\d+p|vpdp|vdpbf16ps|v?pmadd|v?mulp[sd]$")
 _VECTOR = re.compile(r"%[xyz]mm\d+")
 _NARROW = re.compile(r"v?mov([dq]|s[sd]|[lh]p[sd]|ddup)|v?p?broadcast.*|v?pmov[sz]x.*|v?cvt(ph2ps|ps2pd)|"
                      r"v?p?(insr|extr|insert|extract).*|v?(add|sub|mul|div)s[sd]")
+_MOVE = re.compile(r"vmov(dqa(32|64)?|dqu(8|16|32|64)?|[au]p[sd])$")
+MOST_MOVES = 0.28  # GCC 12 renames some of the accumulators of two FMAs a step
 _SLOT = re.compile(r"(?<![\w%)])(-?(?:0x[0-9a-f]+)?)\(%(rsp|rbp)\)")
 
 
@@ -181,6 +185,11 @@ def what_spills(function: Function, loop: list[Instruction]) -> tuple[list[Instr
     return calls + touching, len(loads.keys() - stores.keys())
 
 
+def moves(loop: list[Instruction]) -> int:
+    """Copies of a whole register."""
+    return sum(1 for i in loop if _MOVE.match(i.mnemonic) and re.fullmatch(r"%\w+,%\w+", i.operands))
+
+
 def check(library: str) -> int:
     loops: dict[str, int] = {}
     wrong: dict[str, list[str]] = {}
@@ -194,16 +203,19 @@ def check(library: str) -> int:
             if spilled:
                 wrong.setdefault(tile, []).append(f"{spilled[0].text} at {spilled[0].address:#x} in "
                                                   f"{function.name}, and {len(spilled) - 1} more")
+            if moves(loop) > MOST_MOVES * len(loop):
+                wrong.setdefault(tile, []).append(f"{moves(loop)} of {len(loop)} instructions in "
+                                                  f"{function.name} copy a register")
             if reread:
                 rereads[tile] = max(reread, rereads.get(tile, 0))
     for tile, texts in sorted(wrong.items()):
-        print(f"FAIL {tile}: {len(texts)} of {loops[tile]} K loops spill: {texts[0]}")
+        print(f"FAIL {tile}: {len(texts)} of {loops[tile]} K loops spill or copy: {texts[0]}")
     without = sorted(tile for tile, count in loops.items() if not count)
     for tile in without:
         print(f"FAIL {tile}: no K loop found")
     for tile, count in sorted(rereads.items()):
         print(f"note {tile}: {count} invariant vectors are kept on the stack")
-    print(f"{len(loops)} tiles, {sum(loops.values())} K loops, {len(wrong)} tiles spill")
+    print(f"{len(loops)} tiles, {sum(loops.values())} K loops, {len(wrong)} tiles spill or copy")
     return 1 if wrong or without or not loops else 0
 
 

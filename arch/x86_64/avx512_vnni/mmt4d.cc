@@ -40,9 +40,12 @@ struct S8S8 : Avx512S32Out, Avx512DirectOperands {
 // its row. OUT counts as zero if it is not accumulated.
 template <int M0, int N0>
 UK_INLINE void start_out(char* out, const char* lhs, uk_index_t k1, uint32_t flags) {
-  // As many steps at a time as fill whole vectors; lane i of those is of row i % M0.
-  constexpr int kPowerOfTwo = M0 & -M0, kSteps = kPowerOfTwo < 16 ? 16 / kPowerOfTwo : 1;
-  constexpr int kVectors = kSteps * M0 / 16;
+  // So many steps at a time that they fill whole vectors: lane i of these is always of row i % M0.
+  constexpr int kPowerOfTwo = M0 & -M0, kPeriodSteps = kPowerOfTwo < 16 ? 16 / kPowerOfTwo : 1;
+  constexpr int kPeriod = kPeriodSteps * M0 / 16;
+  // Several sums for each lane, as a dot waits for the last one into its accumulator.
+  constexpr int kPeriods = kPeriod < 2 ? 8 : kPeriod < 4 ? 4 : kPeriod < 8 ? 2 : 1;
+  constexpr int kSteps = kPeriods * kPeriodSteps, kVectors = kPeriods * kPeriod;
   const __m512i factor = _mm512_set1_epi8(-128);  // unsigned to the dot: 128
   __m512i sums[kVectors];
   UK_UNROLL for (int v = 0; v < kVectors; ++v) sums[v] = _mm512_setzero_si512();
@@ -58,13 +61,19 @@ UK_INLINE void start_out(char* out, const char* lhs, uk_index_t k1, uint32_t fla
     const uint32_t mask = lanes < 0 ? 0 : lanes < 16 ? (1u << lanes) - 1 : 0xFFFF;
     const char* from = lanes > 0 ? lhs + 64 * v : lhs;
     const __m512i rows = _mm512_maskz_loadu_epi32(static_cast<__mmask16>(mask), from);
-    sums[v] = _mm512_dpbusd_epi32(sums[v], factor, rows);
+    // in_order: else the loop keeps its sums elsewhere, and moves them every step.
+    sums[v] = _mm512_dpbusd_epi32(in_order(sums[v]), factor, rows);
   }
-  alignas(64) uint32_t lanes[16 * kVectors];
-  UK_UNROLL for (int v = 0; v < kVectors; ++v) _mm512_store_si512(lanes + 16 * v, sums[v]);
+  alignas(64) uint32_t lanes[16 * kPeriod];
+  UK_UNROLL for (int v = 0; v < kPeriod; ++v) {
+    UK_UNROLL for (int w = v + kPeriod; w < kVectors; w += kPeriod) {
+      sums[v] = _mm512_add_epi32(sums[v], sums[w]);
+    }
+    _mm512_store_si512(lanes + 16 * v, sums[v]);
+  }
   for (int row = 0; row < M0; ++row) {
     uint32_t sum = 0;
-    UK_UNROLL for (int i = 0; i < 16 * kVectors; i += M0) sum -= lanes[row + i];
+    UK_UNROLL for (int i = 0; i < 16 * kPeriod; i += M0) sum -= lanes[row + i];
     const __m512i start = _mm512_set1_epi32(static_cast<int>(sum));
     UK_UNROLL for (int j = 0; j < N0; j += 16, out += 64) {
       const bool accumulate = flags & UK_MMT4D_ACCUMULATE;
