@@ -12,7 +12,7 @@ import jinja2
 
 from generator.isa_x86 import expand
 from generator.model import BITS, Primitive, Steps
-from generator.plan import Block, Plan
+from generator.plan import Block, Plan, one_by_one
 
 _TEMPLATES = jinja2.Environment(
     loader=jinja2.FileSystemLoader(Path(__file__).parent / "templates"),
@@ -113,6 +113,10 @@ class BlockShape:
         return f"add_neighbours({ints['a']}, {ints['b']})"
 
     # ------------------------------------------------------------ K loop
+
+    @property
+    def one_by_one(self) -> bool:
+        return one_by_one(self.p, self.rows, self.vectors)
 
     @property
     def prefetch_bytes(self) -> int:

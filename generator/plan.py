@@ -18,14 +18,23 @@ STAGE_BYTES = 8 << 10  # of each staged operand: both stay in L1 beside the pane
 STEPS_IN_BLOCK = 64
 
 
-def registers_needed(primitive: Primitive, rows: int, vectors: int, decoded: bool) -> int:
+def one_by_one(p: Primitive, rows: int, vectors: int) -> bool:
+    """Whether a step loads and multiplies one vector of columns after the other: with one row each is
+    used once. Rounding in software is long enough to overlap with the next vector's."""
+    return rows == 1 and vectors > 1 and p.numerics != "round_each_step"
+
+
+def registers_needed(p: Primitive, rows: int, vectors: int, decoded: bool) -> int:
     """The register model: accumulators, a step's columns, one broadcast row, and what the primitive
     adds for the dots or for decoding columns that are not staged decoded. Part by part, columns are
     there as loaded and as the part in turn."""
-    p = primitive
     columns, row = (min(p.parts, 2), 1) if p.part_by_part else (p.parts, p.parts)
+    if one_by_one(p, rows, vectors):
+        operands = columns + p.parts  # the row's parts for all of the step
+    else:
+        operands = columns * vectors + row
     temporaries = p.registers if decoded else max(p.registers, p.decode_registers)
-    return rows * vectors + columns * vectors + row + temporaries
+    return rows * vectors + operands + temporaries
 
 
 def _padded(units: int) -> int:
