@@ -9,6 +9,16 @@ set(UK_FLAGS_x86_64_avx512_base
 set(UK_FLAGS_x86_64_avx512_vnni ${UK_FLAGS_x86_64_avx512_base} -mavx512vnni)
 set(UK_FLAGS_x86_64_avx512_bf16 ${UK_FLAGS_x86_64_avx512_base} -mavx512bf16)
 
+# Each extension on top of Armv8.2, the first that may have it and the least for which GCC's
+# <arm_neon.h> has its intrinsics. What 8.1 and 8.2 themselves add is for atomics, checksums and by
+# intrinsics of its own: no compiler puts it into vector code.
+set(UK_FLAGS_arm_64_neon -march=armv8-a)  # the baseline
+set(UK_FLAGS_arm_64_fullfp16 -march=armv8.2-a+fp16)
+set(UK_FLAGS_arm_64_fp16fml -march=armv8.2-a+fp16+fp16fml)
+set(UK_FLAGS_arm_64_bf16 -march=armv8.2-a+bf16)
+set(UK_FLAGS_arm_64_dotprod -march=armv8.2-a+dotprod)
+set(UK_FLAGS_arm_64_i8mm -march=armv8.2-a+i8mm)
+
 # What every object of the library is built with: it is linked into other people's binaries, with or
 # without exceptions and unwinding, and what is written is what runs (GCC contracts even
 # intrinsics).
@@ -24,6 +34,11 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # GCC 12's <immintrin.h> makes its undefined vectors by initializing a variable with itself, and
   # warns of it once it is inlined. Clang's warning stays on.
   list(APPEND UK_TILE_FLAGS -Wno-uninitialized -Wno-maybe-uninitialized)
+  if(UK_ARCH STREQUAL "arm_64")
+    # Before registers are given out GCC 12 moves loads up so far that accumulators take turns in
+    # several registers, or spill. It does not do this on x86, and schedules once more after it.
+    list(APPEND UK_TILE_FLAGS -fno-schedule-insns)
+  endif()
 else()
   list(APPEND UK_TILE_FLAGS -fno-builtin)
 endif()

@@ -14,6 +14,7 @@ usage: cmake/dev.sh [--no-install] <command> [options of the program it runs]
   asan     only the second half of test
   clang    run the tests: release build by Clang
   tsan     run the tests under ThreadSanitizer
+  arm      build for 64-bit Arm and run the tests on emulated CPUs of every level
   bench    run the benchmarks of every tile that this CPU can run
   format   check the formatting; format --fix repairs it
   tidy     run clang-tidy on the library
@@ -53,7 +54,7 @@ clang_links_sanitizers() {
   echo 'int main() {}' | clang++ -fsanitize=address,undefined -x c++ -o /dev/null -
 }
 
-find_missing() { # <what the command uses: build, clang, format, tidy>...
+find_missing() { # <what the command uses: build, clang, emulator, arm, format, tidy>...
   local use
   missing=()
   for use; do
@@ -71,6 +72,12 @@ find_missing() { # <what the command uses: build, clang, format, tidy>...
       clang)
         need clang command -v clang++
         need libclang-rt-dev clang_links_sanitizers
+        ;;
+      emulator) need qemu-user command -v qemu-x86_64 ;;
+      arm)
+        need g++-aarch64-linux-gnu command -v aarch64-linux-gnu-g++
+        need qemu-user command -v qemu-aarch64
+        need googletest test -f /usr/src/googletest/CMakeLists.txt
         ;;
       format) need clang-format command -v clang-format ;;
       tidy) need clang-tidy command -v clang-tidy ;;
@@ -100,6 +107,28 @@ require() { # <use>...
   install_missing
   find_missing "$@"
   [[ ${#missing[@]} -eq 0 ]] || die 1 "still missing after the installation: ${missing[*]}"
+}
+
+# Debian's packages of cpuinfo for the host and for another architecture hold the same files, so they
+# cannot be installed together. apt-get fetches those for Arm into a state of its own, without root
+# and without a word to dpkg of another architecture.
+fetch_arm_cpuinfo() {
+  local root=build/arm-packages state=$PWD/build/arm-apt packages=(libcpuinfo-dev libcpuinfo0) package
+  [[ -e $root/usr/lib/aarch64-linux-gnu/libcpuinfo.so ]] && return
+  [[ $install == yes ]] || die 1 "missing in $root: ${packages[*]/%/:arm64}"
+  command -v apt-get > /dev/null || die 1 "no apt-get to fetch ${packages[*]/%/:arm64}"
+  echo "dev.sh: fetching ${packages[*]/%/:arm64}"
+  rm -rf "$state" "$root.partial"
+  mkdir -p "$state/lists/partial" "$state/archives/partial" "$root.partial"
+  local apt=(apt-get -qq -o APT::Architecture=arm64 -o APT::Architectures=arm64
+    -o Dir::State="$state" -o Dir::State::lists="$state/lists" -o Dir::State::status=/dev/null
+    -o Dir::Cache="$state" -o APT::Sandbox::User= -o Acquire::Languages=none
+    -o Acquire::Retries=3)
+  "${apt[@]}" update && (cd "$state" && "${apt[@]}" download "${packages[@]}") ||
+    die 1 "apt-get finds no ${packages[*]/%/:arm64}; unpack these packages into $root"
+  for package in "$state"/*.deb; do dpkg -x "$package" "$root.partial"; done
+  mv "$root.partial" "$root"
+  rm -rf "$state"
 }
 
 # ---------------------------------------------------------------- commands
@@ -133,7 +162,7 @@ shift
 case $command in
   demo | bench) ;;
   format) [[ $# -eq 0 || $* == --fix ]] || die 2 "format knows only --fix, not '$*'" ;;
-  test | asan | clang | tsan | tidy) [[ $# -eq 0 ]] || die 2 "$command takes no options, not '$*'" ;;
+  test | asan | clang | tsan | arm | tidy) [[ $# -eq 0 ]] || die 2 "$command takes no options, not '$*'" ;;
   -h | --help) usage; exit ;;
   *) die 2 "unknown command '$command'; cmake/dev.sh --help lists them" ;;
 esac
@@ -145,7 +174,7 @@ case $command in
     build/release/bench/llama_layers "$@"
     ;;
   test)
-    require build clang
+    require build clang emulator
     run_tests release
     run_tests debug
     ;;
@@ -156,6 +185,11 @@ case $command in
   clang | tsan)
     require build clang
     run_tests "$command"
+    ;;
+  arm)
+    require build arm
+    fetch_arm_cpuinfo
+    run_tests arm
     ;;
   bench)
     require build

@@ -45,7 +45,7 @@ bool row_is_eligible(const uk_tile_row_t& row, uint32_t op, uint32_t flags,
 
 // A level's vectors, as the columns of ukernel/isa.inc that the cost model of the query reads.
 struct VectorUnit {
-  int registers, bytes, fma, s16_dot, byte_dot;
+  int registers, bytes, lhs_by_lane, fma, f16_fma, bf16_dot, s16_k, s16_dot, byte_dot, byte_flip;
 };
 
 // Of the level of a tile function row.

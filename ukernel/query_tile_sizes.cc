@@ -22,46 +22,63 @@ constexpr int kRoundingChain = 160;
 // How tiles of a level multiply rows by vectors of columns: in dots of k products a lane.
 struct Dot {
   int k;
+  int rows;                  // that it takes at once: two to a matrix instruction, used or not
   int instructions;          // for a row and a vector of columns
   int columns_instructions;  // for a vector of columns, whatever the rows
   int temporaries;           // registers beside accumulators, columns and one row
-  int sums;                  // the same for each vector of columns
   int chain;                 // from one dot into an accumulator to the next
 };
 
-int lane_bits(const Mmt4dType& type) { return type.out_bits < 32 ? 32 : type.out_bits; }
+// Whether f16 is the type of the sums too.
+bool sums_f16(const uk_tile_row_t& row, const Mmt4dType& type, const VectorUnit& unit) {
+  return unit.f16_fma && type.flag == UK_MMT4D_TYPE_F16F16F16 &&
+         row.numerics == UK_NUMERICS_ROUND_EACH_STEP;
+}
+
+int lane_bits(const uk_tile_row_t& row, const Mmt4dType& type, const VectorUnit& unit) {
+  return type.out_bits >= 32 || sums_f16(row, type, unit) ? type.out_bits : 32;
+}
+
+// The products that one instruction for bytes adds: of a matrix instruction, or of its half.
+int byte_dot(const uk_tile_row_t& row, const VectorUnit& unit) {
+  if (unit.byte_dot && row.k0 % unit.byte_dot == 0) return unit.byte_dot;
+  return unit.byte_dot > 4 && row.k0 % 4 == 0 ? 4 : 0;
+}
 
 bool is_bf16_dot(uint32_t numerics) {
   return numerics == UK_NUMERICS_BF16_DOT || numerics == UK_NUMERICS_BF16_DOT_F32ACC;
 }
 
 Dot dot_of(const uk_tile_row_t& row, const Mmt4dType& type, const VectorUnit& unit) {
-  Dot dot = {1, 1, 0, 0, 0, kMultiplyAddChain};
+  Dot dot = {1, 1, 1, 0, 0, kMultiplyAddChain};
   if (row.numerics == UK_NUMERICS_EXACT) {
-    if (type.lhs_bits == 8 && unit.byte_dot && row.k0 % unit.byte_dot == 0) {
-      dot.k = unit.byte_dot;
-      if (type.flag != UK_MMT4D_TYPE_U8S8S32) {  // the signs of the LHS cost a sum of each column
+    if (type.lhs_bits == 8 && byte_dot(row, unit)) {
+      dot.k = byte_dot(row, unit);
+      if (unit.byte_flip && type.flag != UK_MMT4D_TYPE_U8S8S32) {
         dot.columns_instructions += 1;
         dot.temporaries += 1;
-        dot.sums = 1;
       }
     } else {
-      dot.k = row.k0 % 2 == 0 ? 2 : 1;
+      dot.k = row.k0 % unit.s16_k == 0 ? unit.s16_k : 1;
       dot.instructions = unit.s16_dot;
       if (dot.instructions > 1) dot.chain = kIntegerAddChain;  // the multiplication does not wait
     }
   } else if (is_bf16_dot(row.numerics)) {
-    dot.k = 2;
+    dot.k = unit.bf16_dot && row.k0 % unit.bf16_dot == 0 ? unit.bf16_dot : 2;
   } else {
     dot.instructions = unit.fma;
-    if (row.numerics == UK_NUMERICS_ROUND_EACH_STEP) {
+    if (row.numerics == UK_NUMERICS_ROUND_EACH_STEP && !sums_f16(row, type, unit)) {
       dot.instructions += kRoundingInstructions;
       dot.chain += kRoundingChain;
       dot.temporaries += unit.registers / 2;
     }
   }
+  // An Arm instruction that takes 64 bits of a row for sums of 32 is a matrix instruction.
+  if (unit.lhs_by_lane && dot.k * type.lhs_bits == 64 && lane_bits(row, type, unit) == 32) {
+    dot.rows = 2;
+  }
   if (dot.instructions > 1) dot.temporaries += 1;
-  for (int bits = type.rhs_bits * dot.k; bits < lane_bits(type); bits *= 2) {
+  for (int bits = type.rhs_bits * dot.k; bits < lane_bits(row, type, unit); bits *= 2) {
     dot.columns_instructions += 1;  // widening
   }
   if (row.k0 > dot.k) dot.columns_instructions += 2;  // the dots of a column lie side by side
@@ -72,22 +89,26 @@ int rounded_up(int a, int b) { return (a + b - 1) / b; }
 
 // One k step of a tile, in quarter cycles.
 int cost_per_step(const uk_tile_row_t& row, const Mmt4dType& type, const VectorUnit& unit) {
-  const int vectors = rounded_up(row.n0 * lane_bits(type), unit.bytes * 8);
+  const int vectors = rounded_up(row.n0 * lane_bits(row, type, unit), unit.bytes * 8);
   const Dot dot = dot_of(row, type, unit);
   const int dots = row.k0 / dot.k;
-  // Parts of the columns whose accumulators for one row fit the registers, then blocks of rows.
+  // Parts of the columns whose accumulators for one row fit the registers, then blocks of rows. One
+  // row multiplies one vector of columns after the other.
   const int registers = unit.registers - dot.temporaries;
-  const int parts = rounded_up(vectors, (registers - 1) / (2 + dot.sums));
+  const int parts = rounded_up(vectors, row.m0 == 1 ? registers - 2 : (registers - 1) / 2);
   const int part = rounded_up(vectors, parts);
   const auto block_cost = [&](int rows) {
-    const int instructions = (rows * dot.instructions + dot.columns_instructions) * part;
-    const int ports = kPerInstruction * instructions, loads = kPerLoad * (rows + part);
+    const int row_instructions = rounded_up(rows, dot.rows) * dot.rows * dot.instructions;
+    const int instructions = (row_instructions + dot.columns_instructions) * part;
+    const int row_loads =
+        unit.lhs_by_lane ? rounded_up(rows * dot.k * type.lhs_bits, unit.bytes * 8) : rows;
+    const int ports = kPerInstruction * instructions, loads = kPerLoad * (row_loads + part);
     const int busy = ports > loads ? ports + loads / kOverlap : loads + ports / kOverlap;
     const int bits = (rows * type.lhs_bits + rounded_up(row.n0, parts) * type.rhs_bits) * row.k0;
     return (busy > dot.chain ? busy : dot.chain) * dots + rounded_up(kPerLine * bits, kLineBits) +
            kPerLoop;
   };
-  const int blocks = block_count(registers - dot.sums * part, row.m0, part);
+  const int blocks = block_count(registers, row.m0, part);
   const int rows = row.m0 / blocks, larger_blocks = row.m0 % blocks;
   return parts *
          (larger_blocks * block_cost(rows + 1) + (blocks - larger_blocks) * block_cost(rows));

@@ -21,9 +21,14 @@ struct IsaLevel {
   uint64_t features, field7_features;
 };
 
-#define UK_ISA_LEVEL(arch, isa, rank, registers, bytes, fma, s16_dot, byte_dot, features, field7) \
-  constexpr IsaLevel kLevel_##arch##_##isa = {                                                    \
-      #isa, rank, {registers, bytes, fma, s16_dot, byte_dot}, features, field7};
+#define UK_ISA_LEVEL(arch, isa, rank, registers, bytes, lhs_by_lane, fma, f16_fma, bf16_dot,   \
+                     s16_k, s16_dot, byte_dot, byte_flip, features, field7)                    \
+  constexpr IsaLevel kLevel_##arch##_##isa = {#isa,                                            \
+                                              rank,                                            \
+                                              {registers, bytes, lhs_by_lane, fma, f16_fma,    \
+                                               bf16_dot, s16_k, s16_dot, byte_dot, byte_flip}, \
+                                              features,                                        \
+                                              field7};
 #include "ukernel/isa.inc"
 
 constexpr IsaLevel kLevels[] = {

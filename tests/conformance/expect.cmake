@@ -1,5 +1,6 @@
 # Runs a command and checks its exit code and output, which ctest alone does one of:
-#   cmake -DEXIT=<code> -DOUTPUT=<regex> -P expect.cmake -- <command> [args]...
+#   cmake -DEXIT=<code> -DOUTPUT=<regex> [-DEMULATOR=<command>] -P expect.cmake -- <command> [args]...
+# An emulator is not part of the command, as cmake would take its options for its own.
 foreach(i RANGE 1 ${CMAKE_ARGC})
   if(CMAKE_ARGV${i} STREQUAL "--")
     set(command_begins ON)
@@ -7,7 +8,8 @@ foreach(i RANGE 1 ${CMAKE_ARGC})
     list(APPEND command "${CMAKE_ARGV${i}}")
   endif()
 endforeach()
-execute_process(COMMAND ${command} RESULT_VARIABLE exit OUTPUT_VARIABLE out ERROR_VARIABLE err)
+separate_arguments(emulator UNIX_COMMAND "${EMULATOR}")
+execute_process(COMMAND ${emulator} ${command} RESULT_VARIABLE exit OUTPUT_VARIABLE out ERROR_VARIABLE err)
 message("${out}${err}")
 if(NOT exit STREQUAL EXIT)
   message(FATAL_ERROR "exit code ${exit}, not ${EXIT}")

@@ -35,8 +35,15 @@ void check(bool ok, const char* what) {
   std::abort();
 }
 
-// Differs from byte to byte, so that a shifted copy of itself shows.
-uint8_t pattern(int64_t position) { return static_cast<uint8_t>(0xA5 ^ position * 29); }
+// What lies around the contents: `count` bytes that differ from one to the next, so that a shifted
+// copy of themselves shows. Kept from call to call, as every placement writes and compares pages.
+const uint8_t* pattern(int64_t count) {
+  static std::vector<uint8_t> bytes;
+  for (size_t i = bytes.size(); i < static_cast<size_t>(count); ++i) {
+    bytes.push_back(static_cast<uint8_t>(0xA5 ^ i * 29));
+  }
+  return bytes.data();
+}
 
 std::string bytes_text(int64_t count) {
   return std::to_string(count) + (count == 1 ? " byte" : " bytes");
@@ -71,21 +78,27 @@ void GuardedBuffer::place(const std::vector<uint8_t>& contents, Placement placem
   data_ = placement.edge == Placement::start ? pages_ + placement.offset
                                              : pages_ + pages_size_ - placement.offset - size_;
   const int64_t first = data_ - pages_;
-  for (int64_t i = 0; i < first; ++i) pages_[i] = pattern(i);
-  for (int64_t i = first + size_; i < pages_size_; ++i) pages_[i] = pattern(i);
+  const int64_t last = first + size_;
+  std::memcpy(pages_, pattern(pages_size_), static_cast<size_t>(first));
+  std::memcpy(pages_ + last, pattern(pages_size_) + last, static_cast<size_t>(pages_size_ - last));
   if (size_ > 0) std::memcpy(data_, contents.data(), contents.size());
   if (access == read_only) check(mprotect(pages_, length, PROT_READ) == 0, "mprotect");
 }
 
 std::string GuardedBuffer::damage_outside() const {
   const int64_t first = data_ - pages_, last = first + size_;
+  const uint8_t* expected = pattern(pages_size_);
+  if (std::memcmp(pages_, expected, static_cast<size_t>(first)) == 0 &&
+      std::memcmp(pages_ + last, expected + last, static_cast<size_t>(pages_size_ - last)) == 0) {
+    return "";
+  }
   for (int64_t i = pages_size_ - 1; i >= last; --i) {
-    if (pages_[i] != pattern(i)) {
+    if (pages_[i] != expected[i]) {
       return "wrote up to " + bytes_text(i - last + 1) + " past the end of " + name_;
     }
   }
   for (int64_t i = 0; i < first; ++i) {
-    if (pages_[i] != pattern(i)) {
+    if (pages_[i] != expected[i]) {
       return "wrote up to " + bytes_text(first - i) + " before the start of " + name_;
     }
   }
@@ -122,6 +135,15 @@ struct Fault {
   enum { unknown, read, write } kind;
 } fault;
 
+#if defined(__aarch64__)
+// By the instruction: an emulator may leave the fault's syndrome out of the context. Bit 22 tells
+// loads from stores, but for loads of one register that extend the sign, which have bit 23 instead.
+bool is_load(uint32_t instruction) {
+  const bool one_general_register = (instruction >> 26 & 0xF) == 0xE;
+  return (instruction >> 22 & 1) != 0 || (one_general_register && (instruction >> 23 & 1) != 0);
+}
+#endif
+
 void on_signal(int signal, siginfo_t* info, void* context) {
   if (!armed) {
     // Not a tile's: the default action, on return to the faulting instruction.
@@ -133,6 +155,14 @@ void on_signal(int signal, siginfo_t* info, void* context) {
   // Bit 1 of the page fault's error code.
   const auto error = static_cast<ucontext_t*>(context)->uc_mcontext.gregs[REG_ERR];
   if (signal == SIGSEGV) fault.kind = (error & 2) != 0 ? Fault::write : Fault::read;
+#elif defined(__aarch64__)
+  uint32_t instruction;
+  if (signal == SIGSEGV) {
+    std::memcpy(&instruction,
+                reinterpret_cast<void*>(static_cast<ucontext_t*>(context)->uc_mcontext.pc),
+                sizeof(instruction));
+    fault.kind = is_load(instruction) ? Fault::read : Fault::write;
+  }
 #else
   static_cast<void>(context);
 #endif
@@ -165,6 +195,10 @@ void FaultCatcher::disarm() { armed = 0; }
 uint32_t FaultCatcher::control_word() {
 #if defined(__x86_64__)
   return _mm_getcsr() & ~0x3Fu;
+#elif defined(__aarch64__)
+  uint64_t fpcr;
+  __asm__ volatile("mrs %0, fpcr" : "=r"(fpcr));
+  return static_cast<uint32_t>(fpcr);
 #else
   return static_cast<uint32_t>(std::fegetround());
 #endif

@@ -37,6 +37,15 @@ class Panel {
   uint64_t bits(int row, int64_t k) const {
     return load_bits(bytes_.data(), index(row, k), bits_of(element_));
   }
+  // Calls f with the bits of a row in increasing k, without a division for each.
+  template <class F>
+  void for_row(int row, const F& f) const {
+    const int width = bits_of(element_);
+    for (int64_t step = 0; step < k1_; ++step) {
+      const int64_t first = (step * rows_ + row) * k0_;
+      for (int k = 0; k < k0_; ++k) f(load_bits(bytes_.data(), first + k, width));
+    }
+  }
   double value(int row, int64_t k) const { return decode(element_, bits(row, k)); }
   void set_bits(int row, int64_t k, uint64_t bits) {
     store_bits(bytes_.data(), index(row, k), bits_of(element_), bits);

@@ -63,8 +63,10 @@ void fill_extremes(Problem& p, Random& random, uint32_t, int variant) {
   const auto end = [](Element e, bool max) {
     return static_cast<double>(max ? max_of(e) : min_of(e));
   };
-  fill(p.lhs, [&](int, int64_t) { return end(p.type->lhs, (variant & lhs_is_max) != 0); });
-  fill(p.rhs, [&](int, int64_t) { return end(p.type->rhs, (variant & rhs_is_max) != 0); });
+  const double lhs = end(p.type->lhs, (variant & lhs_is_max) != 0);
+  const double rhs = end(p.type->rhs, (variant & rhs_is_max) != 0);
+  fill(p.lhs, [&](int, int64_t) { return lhs; });
+  fill(p.rhs, [&](int, int64_t) { return rhs; });
   fill(p.out, [&](int, int64_t) {
     const double near = static_cast<double>(random.in(0, 3));
     return random.coin() ? end(p.type->out, true) - near : end(p.type->out, false) + near;

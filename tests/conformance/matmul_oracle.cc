@@ -120,9 +120,9 @@ std::vector<typename Arithmetic::Value> values_of(const Panel& panel) {
   std::vector<typename Arithmetic::Value> values;
   values.reserve(static_cast<size_t>(panel.rows() * panel.depth()));
   for (int row = 0; row < panel.rows(); ++row) {
-    for (int64_t k = 0; k < panel.depth(); ++k) {
-      values.push_back(Arithmetic::from(panel.value(row, k)));
-    }
+    panel.for_row(row, [&](uint64_t bits) {
+      values.push_back(Arithmetic::from(decode(panel.element(), bits)));
+    });
   }
   return values;
 }

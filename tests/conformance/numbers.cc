@@ -51,29 +51,6 @@ Scaled scale(const FloatFormat& format, double magnitude) {
 
 }  // namespace
 
-int bits_of(Element element) {
-  switch (element) {
-    case Element::s4:
-    case Element::u4:
-      return 4;
-    case Element::s8:
-    case Element::u8:
-      return 8;
-    case Element::s16:
-    case Element::f16:
-    case Element::bf16:
-      return 16;
-    case Element::s32:
-    case Element::f32:
-      return 32;
-    case Element::f64:
-      return 64;
-  }
-  return 0;
-}
-
-bool is_float(Element element) { return element >= Element::f16; }
-
 static bool is_unsigned(Element element) {
   return element == Element::u4 || element == Element::u8;
 }
@@ -84,15 +61,6 @@ int64_t min_of(Element element) {
 
 int64_t max_of(Element element) {
   return (INT64_C(1) << (bits_of(element) - (is_unsigned(element) ? 0 : 1))) - 1;
-}
-
-uint64_t load_bits(const void* array, int64_t index, int bits) {
-  const uint8_t* bytes = static_cast<const uint8_t*>(array);
-  if (bits == 4) return bytes[index / 2] >> (index % 2 * 4) & 0xF;
-  const int size = bits / 8;
-  uint64_t value = 0;
-  for (int b = 0; b < size; ++b) value |= uint64_t{bytes[index * size + b]} << (8 * b);
-  return value;
 }
 
 void store_bits(void* array, int64_t index, int bits, uint64_t value) {

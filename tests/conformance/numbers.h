@@ -12,8 +12,28 @@ namespace uk_conformance {
 // Named as in symbols, so that a row's columns are enumerators.
 enum class Element { s4, u4, s8, u8, s16, s32, f16, bf16, f32, f64 };
 
-int bits_of(Element element);
-bool is_float(Element element);
+// What every element of every operand goes through is inline: the checks run under emulators too.
+constexpr int bits_of(Element element) {
+  switch (element) {
+    case Element::s4:
+    case Element::u4:
+      return 4;
+    case Element::s8:
+    case Element::u8:
+      return 8;
+    case Element::s16:
+    case Element::f16:
+    case Element::bf16:
+      return 16;
+    case Element::s32:
+    case Element::f32:
+      return 32;
+    case Element::f64:
+      return 64;
+  }
+  return 0;
+}
+constexpr bool is_float(Element element) { return element >= Element::f16; }
 
 // The smallest and largest integer of an integer type.
 int64_t min_of(Element element);
@@ -21,7 +41,14 @@ int64_t max_of(Element element);
 
 // Element `index` of an array of elements of `bits` bits; two four-bit ones share a byte, the lower
 // index in the low nibble.
-uint64_t load_bits(const void* array, int64_t index, int bits);
+inline uint64_t load_bits(const void* array, int64_t index, int bits) {
+  const uint8_t* bytes = static_cast<const uint8_t*>(array);
+  if (bits == 4) return bytes[index / 2] >> (index % 2 * 4) & 0xF;
+  const int size = bits / 8;
+  uint64_t value = 0;
+  for (int b = 0; b < size; ++b) value |= uint64_t{bytes[index * size + b]} << (8 * b);
+  return value;
+}
 void store_bits(void* array, int64_t index, int bits, uint64_t value);
 
 // The value, exactly: double holds every value of every element type.

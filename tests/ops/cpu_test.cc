@@ -1,6 +1,7 @@
 // CPU levels, the detection of what this machine has, status texts.
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions; see LICENSE.
+#include <cstdlib>
 #include <fstream>
 #include <set>
 #include <sstream>
@@ -47,25 +48,35 @@ TEST(CpuLevel, NeedsEachOfItsFeatures) {
   }
 }
 
-#if defined(__x86_64__)
-TEST(CpuLevel, X86LevelsAreWhatTheyAreNamedAfter) {
-  const uint64_t avx2_fma =
-      UK_CPU_X86_64_AVX | UK_CPU_X86_64_AVX2 | UK_CPU_X86_64_FMA | UK_CPU_X86_64_F16C;
-  const uint64_t avx512_base = avx2_fma | UK_CPU_X86_64_AVX512F | UK_CPU_X86_64_AVX512CD |
-                               UK_CPU_X86_64_AVX512VL | UK_CPU_X86_64_AVX512DQ |
-                               UK_CPU_X86_64_AVX512BW;
+TEST(CpuLevel, LevelsAreWhatTheyAreNamedAfter) {
   const struct {
     const char* name;
     uint64_t field0, field7;
   } levels[] = {
-      {"sse2", 0, 0},
-      {"avx2_fma", avx2_fma, 0},
-      {"avx_vnni", avx2_fma, UK_CPU_FIELD7_X86_64_AVXVNNI},
-      {"avx512_base", avx512_base, 0},
-      {"avx512_vnni", avx512_base | UK_CPU_X86_64_AVX512VNNI, 0},
-      {"avx512_bf16", avx512_base | UK_CPU_X86_64_AVX512BF16, 0},
-      {"avx512_fp16", avx512_base | UK_CPU_X86_64_AVX512FP16, 0},
+#if defined(__x86_64__)
+#define AVX2_FMA (UK_CPU_X86_64_AVX | UK_CPU_X86_64_AVX2 | UK_CPU_X86_64_FMA | UK_CPU_X86_64_F16C)
+#define AVX512_BASE                                                                     \
+  (AVX2_FMA | UK_CPU_X86_64_AVX512F | UK_CPU_X86_64_AVX512CD | UK_CPU_X86_64_AVX512VL | \
+   UK_CPU_X86_64_AVX512DQ | UK_CPU_X86_64_AVX512BW)
+    {"sse2", 0, 0},
+    {"avx2_fma", AVX2_FMA, 0},
+    {"avx_vnni", AVX2_FMA, UK_CPU_FIELD7_X86_64_AVXVNNI},
+    {"avx512_base", AVX512_BASE, 0},
+    {"avx512_vnni", AVX512_BASE | UK_CPU_X86_64_AVX512VNNI, 0},
+    {"avx512_bf16", AVX512_BASE | UK_CPU_X86_64_AVX512BF16, 0},
+    {"avx512_fp16", AVX512_BASE | UK_CPU_X86_64_AVX512FP16, 0},
+#undef AVX2_FMA
+#undef AVX512_BASE
+#elif defined(__aarch64__)
+    {"neon", 0, 0},
+    {"fullfp16", UK_CPU_ARM_64_FULLFP16, 0},
+    {"fp16fml", UK_CPU_ARM_64_FULLFP16 | UK_CPU_ARM_64_FP16FML, 0},
+    {"bf16", UK_CPU_ARM_64_BF16, 0},
+    {"dotprod", UK_CPU_ARM_64_DOTPROD, 0},
+    {"i8mm", UK_CPU_ARM_64_I8MM, 0},
+#endif
   };
+  EXPECT_EQ(std::end(levels) - std::begin(levels), std::ptrdiff_t(level_names().size()));
   int rank = -1;
   for (const auto& level : levels) {
     SCOPED_TRACE(level.name);
@@ -77,7 +88,6 @@ TEST(CpuLevel, X86LevelsAreWhatTheyAreNamedAfter) {
     EXPECT_EQ(expected, level_cpu_data(level.name));
   }
 }
-#endif
 
 TEST(CpuLevel, ClearsFieldsItDoesNotKnow) {
   std::array<uint64_t, UK_CPU_DATA_FIELDS + 3> cpu;
@@ -124,47 +134,69 @@ TEST(CpuDetect, IsRepeatableAndClearsFieldsItDoesNotKnow) {
   EXPECT_EQ(0u, cpu[UK_CPU_DATA_FIELDS + 1]);
 }
 
-#if defined(__x86_64__)
-TEST(CpuDetect, AgreesWithTheKernel) {
+// The words that /proc/cpuinfo has under this heading for the first CPU.
+std::set<std::string> words_of_cpuinfo(const std::string& heading) {
   std::ifstream file("/proc/cpuinfo");
-  std::set<std::string> flags;
+  std::set<std::string> found;
   for (std::string line; std::getline(file, line);) {
-    if (line.compare(0, 5, "flags") != 0) continue;
+    if (line.compare(0, heading.size(), heading) != 0) continue;
     std::istringstream words(line.substr(line.find(':') + 1));
-    for (std::string word; words >> word;) flags.insert(word);
+    for (std::string word; words >> word;) found.insert(word);
     break;
   }
-  if (flags.empty()) GTEST_SKIP() << "no flags in /proc/cpuinfo";
+  return found;
+}
+
+TEST(CpuDetect, AgreesWithTheKernel) {
+  if (std::getenv("UK_EMULATED")) {
+    GTEST_SKIP() << "/proc/cpuinfo is that of the machine that emulates this one";
+  }
   const struct {
     const char* flag;
     int field;
     uint64_t bit;
   } features[] = {
-      {"pni", 0, UK_CPU_X86_64_SSE3},
-      {"ssse3", 0, UK_CPU_X86_64_SSSE3},
-      {"sse4_1", 0, UK_CPU_X86_64_SSE41},
-      {"sse4_2", 0, UK_CPU_X86_64_SSE42},
-      {"avx", 0, UK_CPU_X86_64_AVX},
-      {"fma", 0, UK_CPU_X86_64_FMA},
-      {"f16c", 0, UK_CPU_X86_64_F16C},
-      {"avx2", 0, UK_CPU_X86_64_AVX2},
-      {"avx512f", 0, UK_CPU_X86_64_AVX512F},
-      {"avx512cd", 0, UK_CPU_X86_64_AVX512CD},
-      {"avx512vl", 0, UK_CPU_X86_64_AVX512VL},
-      {"avx512dq", 0, UK_CPU_X86_64_AVX512DQ},
-      {"avx512bw", 0, UK_CPU_X86_64_AVX512BW},
-      {"avx512ifma", 0, UK_CPU_X86_64_AVX512IFMA},
-      {"avx512vbmi", 0, UK_CPU_X86_64_AVX512VBMI},
-      {"avx512_vnni", 0, UK_CPU_X86_64_AVX512VNNI},
-      {"avx512_vbmi2", 0, UK_CPU_X86_64_AVX512VBMI2},
-      {"avx512_bitalg", 0, UK_CPU_X86_64_AVX512BITALG},
-      {"avx512_bf16", 0, UK_CPU_X86_64_AVX512BF16},
-      {"avx512_fp16", 0, UK_CPU_X86_64_AVX512FP16},
-      {"amx_tile", 0, UK_CPU_X86_64_AMXTILE},
-      {"amx_int8", 0, UK_CPU_X86_64_AMXINT8},
-      {"amx_bf16", 0, UK_CPU_X86_64_AMXBF16},
-      {"avx_vnni", 7, UK_CPU_FIELD7_X86_64_AVXVNNI},
+#if defined(__x86_64__)
+    {"pni", 0, UK_CPU_X86_64_SSE3},
+    {"ssse3", 0, UK_CPU_X86_64_SSSE3},
+    {"sse4_1", 0, UK_CPU_X86_64_SSE41},
+    {"sse4_2", 0, UK_CPU_X86_64_SSE42},
+    {"avx", 0, UK_CPU_X86_64_AVX},
+    {"fma", 0, UK_CPU_X86_64_FMA},
+    {"f16c", 0, UK_CPU_X86_64_F16C},
+    {"avx2", 0, UK_CPU_X86_64_AVX2},
+    {"avx512f", 0, UK_CPU_X86_64_AVX512F},
+    {"avx512cd", 0, UK_CPU_X86_64_AVX512CD},
+    {"avx512vl", 0, UK_CPU_X86_64_AVX512VL},
+    {"avx512dq", 0, UK_CPU_X86_64_AVX512DQ},
+    {"avx512bw", 0, UK_CPU_X86_64_AVX512BW},
+    {"avx512ifma", 0, UK_CPU_X86_64_AVX512IFMA},
+    {"avx512vbmi", 0, UK_CPU_X86_64_AVX512VBMI},
+    {"avx512_vnni", 0, UK_CPU_X86_64_AVX512VNNI},
+    {"avx512_vbmi2", 0, UK_CPU_X86_64_AVX512VBMI2},
+    {"avx512_bitalg", 0, UK_CPU_X86_64_AVX512BITALG},
+    {"avx512_bf16", 0, UK_CPU_X86_64_AVX512BF16},
+    {"avx512_fp16", 0, UK_CPU_X86_64_AVX512FP16},
+    {"amx_tile", 0, UK_CPU_X86_64_AMXTILE},
+    {"amx_int8", 0, UK_CPU_X86_64_AMXINT8},
+    {"amx_bf16", 0, UK_CPU_X86_64_AMXBF16},
+    {"avx_vnni", 7, UK_CPU_FIELD7_X86_64_AVXVNNI},
   };
+  const std::set<std::string> flags = words_of_cpuinfo("flags");
+#elif defined(__aarch64__)
+    {"asimdhp", 0, UK_CPU_ARM_64_FULLFP16},
+    {"asimdfhm", 0, UK_CPU_ARM_64_FP16FML},
+    {"asimddp", 0, UK_CPU_ARM_64_DOTPROD},
+    {"i8mm", 0, UK_CPU_ARM_64_I8MM},
+    {"bf16", 0, UK_CPU_ARM_64_BF16},
+    {"sve", 0, UK_CPU_ARM_64_SVE},
+    {"sve2", 0, UK_CPU_ARM_64_SVE2},
+    {"sme", 0, UK_CPU_ARM_64_SME},
+    {"sme2", 0, UK_CPU_ARM_64_SME2},
+  };
+  const std::set<std::string> flags = words_of_cpuinfo("Features");
+#endif
+  if (flags.empty()) GTEST_SKIP() << "no flags in /proc/cpuinfo";
   const CpuData cpu = host_cpu_data();
   CpuData known = {};
   for (const auto& feature : features) {
@@ -174,7 +206,6 @@ TEST(CpuDetect, AgreesWithTheKernel) {
   }
   for (size_t i = 0; i < cpu.size(); ++i) EXPECT_EQ(0u, cpu[i] & ~known[i]) << "field " << i;
 }
-#endif
 
 // ---------------------------------------------------------------- status texts
 

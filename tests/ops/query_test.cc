@@ -216,11 +216,27 @@ TEST(QueryK0, IsThatOfOneDot) {
     uint32_t type;
     int32_t k0;
   } const expected[] = {
-      {"avx512_vnni", UK_MMT4D_TYPE_S8S8S32, 4},     {"avx512_vnni", UK_MMT4D_TYPE_U8S8S32, 4},
-      {"avx512_vnni", UK_MMT4D_TYPE_S16S16S32, 2},   {"avx512_base", UK_MMT4D_TYPE_S8S8S32, 2},
-      {"avx512_base", UK_MMT4D_TYPE_U8S8S32, 2},     {"avx512_base", UK_MMT4D_TYPE_BF16BF16F32, 1},
-      {"avx512_bf16", UK_MMT4D_TYPE_BF16BF16F32, 2}, {"avx2_fma", UK_MMT4D_TYPE_S8S8S32, 2},
-      {"avx2_fma", UK_MMT4D_TYPE_U8S8S32, 2},        {"avx2_fma", UK_MMT4D_TYPE_BF16BF16F32, 1},
+#if defined(__x86_64__)
+    {"avx512_vnni", UK_MMT4D_TYPE_S8S8S32, 4},
+    {"avx512_vnni", UK_MMT4D_TYPE_U8S8S32, 4},
+    {"avx512_vnni", UK_MMT4D_TYPE_S16S16S32, 2},
+    {"avx512_base", UK_MMT4D_TYPE_S8S8S32, 2},
+    {"avx512_base", UK_MMT4D_TYPE_U8S8S32, 2},
+    {"avx512_base", UK_MMT4D_TYPE_BF16BF16F32, 1},
+    {"avx512_bf16", UK_MMT4D_TYPE_BF16BF16F32, 2},
+    {"avx2_fma", UK_MMT4D_TYPE_S8S8S32, 2},
+    {"avx2_fma", UK_MMT4D_TYPE_U8S8S32, 2},
+    {"avx2_fma", UK_MMT4D_TYPE_BF16BF16F32, 1},
+#elif defined(__aarch64__)
+    {"i8mm", UK_MMT4D_TYPE_S8S8S32, 8},
+    {"i8mm", UK_MMT4D_TYPE_U8S8S32, 8},
+    {"dotprod", UK_MMT4D_TYPE_S8S8S32, 4},
+    {"neon", UK_MMT4D_TYPE_S8S8S32, 1},
+    {"neon", UK_MMT4D_TYPE_U8S8S32, 1},
+    {"neon", UK_MMT4D_TYPE_S16S16S32, 1},
+    {"bf16", UK_MMT4D_TYPE_BF16BF16F32, 4},
+    {"neon", UK_MMT4D_TYPE_BF16BF16F32, 1},
+#endif
   };
   for (const auto& e : expected) {
     const CpuData cpu = level_cpu_data(e.isa);

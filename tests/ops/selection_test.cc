@@ -226,6 +226,54 @@ TEST(Selection, FollowsFeaturesFlagsAndRank) {
   }
 }
 
+#if defined(__aarch64__)
+// The levels of Arm are no chain: what is masked takes its own level away and no other.
+TEST(Selection, AMaskedFeatureTakesItsOwnLevelAway) {
+  constexpr uint64_t kFp16 = UK_CPU_ARM_64_FULLFP16, kFml = UK_CPU_ARM_64_FP16FML,
+                     kDot = UK_CPU_ARM_64_DOTPROD, kI8mm = UK_CPU_ARM_64_I8MM,
+                     kBf16 = UK_CPU_ARM_64_BF16;
+  const struct {
+    uint32_t type;
+    uint64_t masked;
+    const char* isa;
+  } cases[] = {
+      {UK_MMT4D_TYPE_S8S8S32, 0, "i8mm"},
+      {UK_MMT4D_TYPE_S8S8S32, kDot | kBf16, "i8mm"},
+      {UK_MMT4D_TYPE_S8S8S32, kI8mm, "dotprod"},
+      {UK_MMT4D_TYPE_S8S8S32, kI8mm | kBf16 | kFp16, "dotprod"},
+      {UK_MMT4D_TYPE_S8S8S32, kI8mm | kDot, "neon"},
+      {UK_MMT4D_TYPE_S8S4S32, kDot, "i8mm"},
+      {UK_MMT4D_TYPE_S8S4S32, kI8mm, "dotprod"},
+      {UK_MMT4D_TYPE_U8S8S32, kDot, "i8mm"},
+      {UK_MMT4D_TYPE_U8S8S32, kI8mm | kDot, "neon"},
+      {UK_MMT4D_TYPE_BF16BF16F32, 0, "bf16"},
+      {UK_MMT4D_TYPE_BF16BF16F32, kI8mm | kDot, "bf16"},
+      {UK_MMT4D_TYPE_BF16BF16F32, kBf16, "neon"},
+      {UK_MMT4D_TYPE_F16F16F32, 0, "fp16fml"},
+      {UK_MMT4D_TYPE_F16F16F32, kFml, "neon"},
+      {UK_MMT4D_TYPE_F16F16F32, kFp16, "neon"},
+      {UK_MMT4D_TYPE_F16F16F16, kFml, "fullfp16"},
+      {UK_MMT4D_TYPE_F16F16F16, kFp16, "neon"},
+      {UK_MMT4D_TYPE_F32F32F32, 0, "neon"},
+  };
+  for (const auto& c : cases) {
+    SCOPED_TRACE(mmt4d_type_name(c.type) + " without " + std::to_string(c.masked));
+    CpuData cpu = every_feature();
+    cpu[0] &= ~c.masked;
+    uk_tile_sizes_t sizes = {};
+    ASSERT_EQ(UK_STATUS_OK,
+              uk_query_tile_sizes(c.type, 128, 128, 128, nullptr, cpu.data(), &sizes));
+    uk_tile_row_t shape = {};
+    shape.m0 = sizes.m0;
+    shape.n0 = sizes.n0;
+    shape.k0 = sizes.k0;
+    const uk_tile_row_t* chosen = nullptr;
+    ASSERT_EQ(UK_STATUS_OK, info(c.type, shape, cpu.data(), &chosen));
+    EXPECT_STREQ(c.isa, chosen->isa) << chosen->symbol;
+  }
+}
+#endif
+
 TEST(Selection, WithoutFeaturesNothingButTheBaseline) {
   const CpuData none = {};
   for (const uk_tile_row_t* row : mmt4d_tile_rows()) {
