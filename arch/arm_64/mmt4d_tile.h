@@ -1,0 +1,238 @@
+// The shape of an Arm mmt4d tile: init, K loop, store. A Primitive says how one type does each of
+// these with the instructions of one ISA.
+//
+// The LHS is loaded as it lies, vectors of several rows, of which the instructions pick a lane
+// each: broadcast loads, one a row, would keep the load ports from the RHS.
+//
+// A Primitive has
+//   kTemporaries             registers that dot needs beyond accumulators and operands
+//   Acc, kAccRegisters       accumulators: kAccRows rows by kLanes columns of OUT
+//   kAccRows, kLanes
+//   kOutBytes                an element of OUT
+//   zero, load_out, store_out
+//                            accumulators <-> OUT; of kAccRows rows the first kRows, row_bytes
+//                            apart
+//   kK0                      k consumed by one dot
+//   kLhsBytes, kRhsBytes     memory of one row, of one column, in a k step
+//   load_rhs(p)              kLanes columns x kK0
+//   kGroup                   accumulators down the rows whose LHS one operand holds
+//   load_lhs<kRows>(p)       kRows rows x kK0, of kGroup * kAccRows at most
+//   dot<kLane>(acc, lhs, rhs)
+//                            accumulator kLane of a group
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions; see LICENSE.
+#ifndef UKERNEL_ARCH_ARM_64_MMT4D_TILE_H_
+#define UKERNEL_ARCH_ARM_64_MMT4D_TILE_H_
+
+#include <arm_neon.h>
+
+#include "ukernel/tile.h"
+
+namespace {
+
+constexpr int kRegisters = 32;
+
+// How far ahead of its reads a tile prefetches a streaming RHS, in bytes. Nearer than 16 KiB the
+// requests in flight do not cover the memory's latency.
+constexpr int kPrefetchDistance = 16 << 10;
+constexpr int kCacheLine = 64;
+
+UK_INLINE void prefetch_rhs(const char* rhs, int bytes) {
+  // Integer arithmetic: the address may lie past the end of the buffer, which a prefetch ignores
+  // and a pointer must not do.
+  const uintptr_t ahead = reinterpret_cast<uintptr_t>(rhs) + kPrefetchDistance;
+  UK_UNROLL for (int b = 0; b < bytes; b += kCacheLine) {
+    __builtin_prefetch(reinterpret_cast<const char*>(ahead + static_cast<uintptr_t>(b)));
+  }
+}
+
+// A vector as it was loaded. GCC loads the lanes that instructions pick one by one otherwise.
+template <class Vector>
+UK_INLINE Vector whole(Vector v) {
+  asm("" : "+w"(v));
+  return v;
+}
+
+UK_INLINE int32_t load_s32(const char* p) {
+  int32_t v;
+  __builtin_memcpy(&v, p, sizeof(v));
+  return v;
+}
+
+// Keeps loads behind the dots that gave these accumulators. Compilers would have all operands of a
+// step under way at a time, for which there are not enough registers.
+template <class Acc>
+UK_INLINE void load_after(Acc& acc) {
+  asm volatile("" : "+w"(acc) : : "memory");
+}
+template <class Acc, class... Accs>
+UK_INLINE void load_after(Acc& acc, Accs&... accs) {
+  load_after(acc);
+  load_after(accs...);
+}
+
+// Leaves what is computed before it apart from what follows.
+template <class Vector>
+UK_INLINE Vector in_order(Vector v) {
+  asm("" : "+w"(v));
+  return v;
+}
+
+// What has more columns than a vector.
+template <class Vector>
+struct TwoVectors {
+  Vector low, high;
+};
+template <class Vector>
+UK_INLINE TwoVectors<Vector> whole(const TwoVectors<Vector>& v) {
+  return {whole(v.low), whole(v.high)};
+}
+
+// The dots of kLanes columns of one k step, whose rows are kFirst, kFirst + 1, ... of the groups. A
+// recursion, since lanes are part of an instruction: they must be constants before any loop is
+// unrolled.
+template <class P, int kFirst, int kRow, int Rows, int Vectors, class Lhs, class Rhs>
+UK_INLINE void dot_rows(typename P::Acc (&acc)[Rows][Vectors], int j, const Lhs* groups,
+                        const Rhs& columns) {
+  if constexpr (kRow < Rows) {
+    constexpr int kAt = kFirst + kRow;
+    acc[kRow][j] = P::template dot<kAt % P::kGroup>(acc[kRow][j], groups[kAt / P::kGroup], columns);
+    dot_rows<P, kFirst, kRow + 1>(acc, j, groups, columns);
+  }
+}
+
+template <class P, int N0, int kSteps, int kStep, int Rows, int Vectors, class Lhs>
+UK_INLINE void dot_steps(typename P::Acc (&acc)[Rows][Vectors], const Lhs* groups,
+                         const char* rhs) {
+  if constexpr (kStep < kSteps) {
+    if constexpr (P::kAccRows == 1) {
+      // All columns first: compilers load two vectors by one instruction then.
+      decltype(P::load_rhs(rhs)) columns[Vectors];
+      UK_UNROLL for (int j = 0; j < Vectors; ++j) {
+        columns[j] = P::load_rhs(rhs + j * P::kLanes * P::kRhsBytes);
+      }
+      UK_UNROLL for (int j = 0; j < Vectors; ++j) {
+        dot_rows<P, kStep * Rows, 0>(acc, j, groups, columns[j]);
+      }
+    } else {
+      // Rows by pairs take more registers, which leaves less for columns.
+      UK_UNROLL for (int j = 0; j < Vectors; ++j) {
+        const auto columns = P::load_rhs(rhs + j * P::kLanes * P::kRhsBytes);
+        dot_rows<P, kStep * Rows, 0>(acc, j, groups, columns);
+      }
+    }
+    dot_steps<P, N0, kSteps, kStep + 1>(acc, groups, rhs + N0 * P::kRhsBytes);
+  }
+}
+
+// k1 steps, kSteps at a time, on the accumulators of kOutRows rows. Returns how many are left.
+// The rows of several steps lie one behind the other only where a block is all rows of the tile.
+template <class P, int M0, int N0, int kOutRows, int kSteps, bool kPrefetch, int Rows, int Vectors>
+UK_INLINE uk_index_t k_steps(typename P::Acc (&acc)[Rows][Vectors], const char*& lhs,
+                             const char*& rhs, uk_index_t k1) {
+  constexpr int kRows = kSteps * kOutRows, kGroupRows = P::kGroup * P::kAccRows;
+  constexpr int kWhole = kRows / kGroupRows, kRest = kRows % kGroupRows;
+  static_assert(kSteps == 1 || kOutRows == M0, "the next step's rows follow");
+  // Compilers know how few steps may be left, and would write out each number of them.
+  _Pragma("GCC unroll 1") for (; k1 >= kSteps; k1 -= kSteps) {
+    if (kPrefetch) prefetch_rhs(rhs, kSteps * N0 * P::kRhsBytes);
+    decltype(P::template load_lhs<1>(lhs)) groups[kWhole + (kRest > 0)];
+    UK_UNROLL for (int g = 0; g < kWhole; ++g) {
+      groups[g] = P::template load_lhs<kGroupRows>(lhs + g * kGroupRows * P::kLhsBytes);
+    }
+    if constexpr (kRest > 0) {
+      groups[kWhole] = P::template load_lhs<kRest>(lhs + kWhole * kGroupRows * P::kLhsBytes);
+    }
+    dot_steps<P, N0, kSteps, 0>(acc, groups, rhs);
+    lhs += kSteps * M0 * P::kLhsBytes;
+    rhs += kSteps * N0 * P::kRhsBytes;
+  }
+  return k1;
+}
+
+// A block's K loop. Few rows: as many steps at a time as their rows fill one group, unless that is
+// more operands than fit beside the accumulators.
+template <class P, int M0, int N0, int kOutRows, bool kPrefetch, int Rows, int Vectors>
+UK_INLINE void k_loop(typename P::Acc (&acc)[Rows][Vectors], const char* lhs, const char* rhs,
+                      uk_index_t k1) {
+  constexpr bool kFew = kOutRows == M0 && P::kAccRows == 1 && M0 < P::kGroup &&
+                        P::kGroup % M0 == 0 &&
+                        Rows * Vectors * P::kAccRegisters + P::kTemporaries <= kRegisters / 2;
+  if constexpr (kFew) {
+    k1 = k_steps<P, M0, N0, kOutRows, P::kGroup / M0, kPrefetch>(acc, lhs, rhs, k1);
+  }
+  k_steps<P, M0, N0, kOutRows, 1, kPrefetch>(acc, lhs, rhs, k1);
+}
+
+// One register block: kOutRows rows of the tile from `row` on, all of its columns.
+template <class P, int M0, int N0, int kOutRows>
+UK_INLINE void block(char* out, const char* lhs, int row, const char* rhs, uk_index_t k1,
+                     uint32_t flags) {
+  constexpr int kRowBytes = N0 * P::kOutBytes, kVectorBytes = P::kLanes * P::kOutBytes;
+  constexpr int kRows = (kOutRows + P::kAccRows - 1) / P::kAccRows, kVectors = N0 / P::kLanes;
+  constexpr int kAccRows = kOutRows < P::kAccRows ? kOutRows : P::kAccRows;
+  constexpr int kAccBytes = P::kAccRows * kRowBytes;
+  static_assert(kOutRows % kAccRows == 0, "accumulators of as many rows each");
+  out += row * kRowBytes;
+  lhs += row * P::kLhsBytes;
+  typename P::Acc acc[kRows][kVectors];
+  if (flags & UK_MMT4D_ACCUMULATE) {
+    UK_UNROLL for (int i = 0; i < kRows; ++i) {
+      UK_UNROLL for (int j = 0; j < kVectors; ++j) {
+        acc[i][j] =
+            P::template load_out<kAccRows>(out + i * kAccBytes + j * kVectorBytes, kRowBytes);
+      }
+    }
+  } else {
+    UK_UNROLL for (int i = 0; i < kRows; ++i) {
+      UK_UNROLL for (int j = 0; j < kVectors; ++j) acc[i][j] = P::zero();
+    }
+  }
+  if (flags & UK_MMT4D_PREFETCH_RHS) {
+    k_loop<P, M0, N0, kOutRows, true>(acc, lhs, rhs, k1);
+  } else {
+    k_loop<P, M0, N0, kOutRows, false>(acc, lhs, rhs, k1);
+  }
+  UK_UNROLL for (int i = 0; i < kRows; ++i) {
+    UK_UNROLL for (int j = 0; j < kVectors; ++j) {
+      P::template store_out<kAccRows>(out + i * kAccBytes + j * kVectorBytes, kRowBytes, acc[i][j]);
+    }
+  }
+}
+
+template <class P, int M0, int N0, int kBlocks, int kBlock = 0>
+UK_INLINE void blocks(char* out, const char* lhs, const char* rhs, uk_index_t k1, uint32_t flags) {
+  if constexpr (kBlock < kBlocks) {
+    constexpr int kAccRows = (M0 + P::kAccRows - 1) / P::kAccRows;
+    constexpr int kRow = P::kAccRows * uk::block_first_row(kAccRows, kBlocks, kBlock);
+    constexpr int kEnd = P::kAccRows * uk::block_first_row(kAccRows, kBlocks, kBlock + 1);
+    block<P, M0, N0, (kEnd < M0 ? kEnd : M0) - kRow>(out, lhs, kRow, rhs, k1, flags);
+    // From the second block on the RHS panel is in cache.
+    blocks<P, M0, N0, kBlocks, kBlock + 1>(out, lhs, rhs, k1, flags & ~UK_MMT4D_PREFETCH_RHS);
+  }
+}
+
+template <class P, int M0, int N0, int K0>
+UK_INLINE void mmt4d_tile(void* out, const void* lhs, const void* rhs, uk_index_t k1,
+                          uint32_t flags) {
+  static_assert(K0 == P::kK0, "one dot per k step");
+  static_assert(N0 % P::kLanes == 0, "whole vectors");
+  constexpr int kAccRows = (M0 + P::kAccRows - 1) / P::kAccRows;
+  constexpr int kColumns = N0 / P::kLanes * P::kAccRegisters;
+  constexpr int kBlocks = uk::block_count(kRegisters - P::kTemporaries, kAccRows, kColumns);
+  blocks<P, M0, N0, kBlocks>(static_cast<char*>(out), static_cast<const char*>(lhs),
+                             static_cast<const char*>(rhs), k1, flags);
+}
+
+}  // namespace
+
+// The body that UK_DEFINE_MMT4D_TILE calls for the rows of one type: UK_MMT4D_BODY(types,
+// Primitive).
+#define UK_MMT4D_BODY(types, ...)                                                          \
+  template <int M0, int N0, int K0>                                                        \
+  UK_INLINE void mmt4d_##types(void* out, const void* lhs, const void* rhs, uk_index_t k1, \
+                               uint32_t flags) {                                           \
+    mmt4d_tile<__VA_ARGS__, M0, N0, K0>(out, lhs, rhs, k1, flags);                         \
+  }
+
+#endif  // UKERNEL_ARCH_ARM_64_MMT4D_TILE_H_

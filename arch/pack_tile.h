@@ -1,0 +1,662 @@
+// The shape of every pack and unpack tile. Not included by itself: arch/<arch>/pack_tile.h defines
+// before it, with the vectors of its architecture,
+//   kVectorBytes             of the widest vector
+//   Lane, load_lane, store_lane
+//                            a vector of 16 bytes, integers of 64 bits to the operators
+//   load_halves, store_halves
+//                            of a lane, from and to two places
+//   low_bytes(a, b)          the words of two lanes, none above 255, as bytes
+//   Lanes<n>                 vectors of n lanes:
+//     Vector, load, store
+//     interleave<kUnit, 0>   takes units from the lower half of each lane of a and b, a first;
+//     interleave<kUnit, 1>   from the upper half
+//     gather, lane           lanes <-> vector
+//     repeat                 eight bytes in every half of a lane
+//     widen                  bytes -> words
+//
+// Seen by a copy, the matrix is rows of units and a tile side is columns of units: kRows units of
+// one column are contiguous in the tiles. A straight tile0 x tile1 tile has tile0 rows of units of
+// tile1 elements, one column a tile; a transposed one has tile1 rows of single elements, tile0
+// columns a tile. Units of 1, 2, 4 and 8 bytes are transposed in registers: 16-byte lanes of
+// 16 / kUnit units each, by rounds of interleaving. Units of other sizes are copied one by one.
+// Four-bit elements are copied as the bytes that pairs of them make in the tiles.
+//
+// What is left over at the end of a row (or of the rows of a tile) is covered by a last block that
+// starts early and writes some bytes twice, with the same value: nothing is read or written outside
+// the operands, and no path needs masks. A unit or column whose size is no power of two may be
+// moved loosely, in one piece of the next power of two, where the bytes after it belong to the
+// operands too and are written later.
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions; see LICENSE.
+#ifndef UKERNEL_ARCH_PACK_TILE_H_
+#define UKERNEL_ARCH_PACK_TILE_H_
+
+#include "ukernel/tile.h"
+
+namespace {
+
+constexpr int least(int a, int b) { return a < b ? a : b; }
+constexpr int log2(int n) { return n < 2 ? 0 : 1 + log2(n / 2); }
+constexpr int power_of_two_in(int n) { return 1 << log2(n); }
+constexpr bool is_power_of_two(int n) { return n == power_of_two_in(n); }
+constexpr int power_of_two_from(int n) { return is_power_of_two(n) ? n : 2 * power_of_two_in(n); }
+
+// ---------------------------------------------------------------- vectors of 16-byte lanes
+
+constexpr int kLaneBytes = 16;
+constexpr int kLineBytes = 64;
+constexpr int kVectorLanes = kVectorBytes / kLaneBytes;
+
+// Rows -> columns: interleaves kCount vectors in every lane. With one lane and kUnit = 4,
+// kCount = 4:
+//
+//   a0 a1 a2 a3      a0 b0 a1 b1      a0 b0 c0 d0
+//   b0 b1 b2 b3  ->  a2 b2 a3 b3  ->  a1 b1 c1 d1
+//   c0 c1 c2 c3      c0 d0 c1 d1      a2 b2 c2 d2
+//   d0 d1 d2 d3      c2 d2 c3 d3      a3 b3 c3 d3
+//
+// and with kCount = 2 the first of the two rounds: lane 0 of v[k] holds columns 2k and 2k + 1.
+// kMerged rows have been interleaved by earlier rounds. With as many rows as columns it is also the
+// way back.
+template <class V, int kUnit, int kCount, int kMerged = 1>
+UK_INLINE void interleave(typename V::Vector (&v)[kCount]) {
+  if constexpr (kMerged < kCount) {
+    typename V::Vector merged[kCount];
+    UK_UNROLL for (int i = 0; i < kCount / 2; ++i) {
+      const int group = i / kMerged * 2 * kMerged, k = i % kMerged;
+      const auto a = v[group + k], b = v[group + kMerged + k];
+      merged[group + 2 * k] = V::template interleave<kUnit * kMerged, 0>(a, b);
+      merged[group + 2 * k + 1] = V::template interleave<kUnit * kMerged, 1>(a, b);
+    }
+    interleave<V, kUnit, kCount, 2 * kMerged>(merged);
+    UK_UNROLL for (int i = 0; i < kCount; ++i) v[i] = merged[i];
+  }
+}
+
+// Columns of kCount units -> rows, kRounds times two units further apart. With kUnit = 4,
+// kCount = 2:
+//
+//   a0 b0 a1 b1      a0 a2 b0 b2      a0 a1 a2 a3
+//   a2 b2 a3 b3  ->  a1 a3 b1 b3  ->  b0 b1 b2 b3
+template <int kUnit, int kRounds, int kCount>
+UK_INLINE void deinterleave(Lane (&v)[kCount]) {
+  if constexpr (kRounds > 0) {
+    Lane mixed[kCount];
+    UK_UNROLL for (int i = 0; i < kCount / 2; ++i) {
+      const Lane a = v[i], b = v[i + kCount / 2];
+      mixed[2 * i] = Lanes<1>::interleave<kUnit, 0>(a, b);
+      mixed[2 * i + 1] = Lanes<1>::interleave<kUnit, 1>(a, b);
+    }
+    deinterleave<kUnit, kRounds - 1>(mixed);
+    UK_UNROLL for (int i = 0; i < kCount; ++i) v[i] = mixed[i];
+  }
+}
+
+UK_INLINE uk_index_t min(uk_index_t a, uk_index_t b) { return a < b ? a : b; }
+
+// ---------------------------------------------------------------- copies
+
+template <int kBytes>
+UK_INLINE void copy_piece(char* out, const char* in) {
+  if constexpr (kBytes >= kLaneBytes) {
+    using V = Lanes<kBytes / kLaneBytes>;
+    V::store(out, V::load(in));
+  } else {
+    __builtin_memcpy(out, in, kBytes);
+  }
+}
+
+// kBytes bytes: whole pieces, the last one moved back where they do not divide kBytes.
+template <int kBytes>
+UK_INLINE void copy(char* out, const char* in) {
+  constexpr int kPiece = power_of_two_in(least(kBytes, kVectorBytes));
+  UK_UNROLL for (int done = 0; done < kBytes; done += kPiece) {
+    const int at = least(done, kBytes - kPiece);
+    copy_piece<kPiece>(out + at, in + at);
+  }
+}
+
+// A run of any length, at least kPiece bytes, by whole pieces; shorter ones by smaller pieces.
+template <int kPiece = kVectorBytes>
+UK_INLINE void copy_run(char* out, const char* in, uk_index_t bytes) {
+  if (bytes < kPiece) {
+    if constexpr (kPiece > 1) copy_run<kPiece / 2>(out, in, bytes);
+    return;
+  }
+  uk_index_t at = 0;
+  if constexpr (kPiece == kVectorBytes) {
+    for (; at + 4 * kPiece <= bytes; at += 4 * kPiece) copy<4 * kPiece>(out + at, in + at);
+  }
+  for (; at + kPiece <= bytes; at += kPiece) copy<kPiece>(out + at, in + at);
+  if (at < bytes) copy<kPiece>(out + bytes - kPiece, in + bytes - kPiece);
+}
+
+// `count` tiles of kRows runs of kRun bytes, all strides in bytes.
+template <int kRun, int kRows>
+UK_INLINE void copy_tiles(char* out, uk_index_t out_tile, uk_index_t out_row, const char* in,
+                          uk_index_t in_tile, uk_index_t in_row, uk_index_t count) {
+  // Short runs: the tiles of one cache line of each row together, since rows a power of two apart
+  // share their cache sets.
+  constexpr int kTogether = kRows > 1 && kRun < kLineBytes ? kLineBytes / kRun : 1;
+  // A run is followed by the tile's next row on the tiles' side and by the next tile on the
+  // matrix's. Where it has both it may be moved loosely.
+  constexpr int kPiece = power_of_two_from(kRun);
+  if constexpr (kRows > 1 && kPiece > kRun && kPiece <= least(kVectorBytes, 32)) {
+    for (; count > kTogether; count -= kTogether) {
+      for (int row = 0; row < kRows - 1; ++row) {
+        UK_UNROLL for (int t = 0; t < kTogether; ++t) {
+          copy_piece<kPiece>(out + t * out_tile + row * out_row, in + t * in_tile + row * in_row);
+        }
+      }
+      UK_UNROLL for (int t = 0; t < kTogether; ++t) {
+        copy<kRun>(out + t * out_tile + (kRows - 1) * out_row,
+                   in + t * in_tile + (kRows - 1) * in_row);
+      }
+      out += kTogether * out_tile;
+      in += kTogether * in_tile;
+    }
+  }
+  for (; count >= kTogether; count -= kTogether) {
+    for (int row = 0; row < kRows; ++row) {
+      UK_UNROLL for (int t = 0; t < kTogether; ++t) {
+        copy<kRun>(out + t * out_tile + row * out_row, in + t * in_tile + row * in_row);
+      }
+    }
+    out += kTogether * out_tile;
+    in += kTogether * in_tile;
+  }
+  if constexpr (kTogether > 1) {
+    for (int row = 0; row < kRows; ++row) {
+      for (uk_index_t t = 0; t < count; ++t) {
+        copy<kRun>(out + t * out_tile + row * out_row, in + t * in_tile + row * in_row);
+      }
+    }
+  }
+}
+
+// ---------------------------------------------------------------- transposes
+
+// The columns of the tile side, `stride` bytes apart.
+template <class Pointer>
+struct EvenColumns {
+  Pointer base;
+  uk_index_t stride;
+  UK_INLINE Pointer at(uk_index_t column) const { return base + column * stride; }
+  UK_INLINE uk_index_t step() const { return stride; }
+};
+
+// The columns of the tile side, kTileColumns contiguous ones of kColumnBytes each to a tile. A lane
+// of columns never straddles two tiles.
+template <class Pointer, int kTileColumns, int kColumnBytes>
+struct TileColumns {
+  Pointer base;
+  uk_index_t tile_stride;
+  UK_INLINE Pointer at(uk_index_t column) const {
+    const auto c = static_cast<uint64_t>(column);
+    return base + static_cast<uk_index_t>(c / kTileColumns) * tile_stride +
+           static_cast<uk_index_t>(c % kTileColumns) * kColumnBytes;
+  }
+  UK_INLINE uk_index_t step() const { return kColumnBytes; }
+};
+
+// Columns shorter than a lane are contiguous, and lie in lanes as slots of this many units.
+template <int kUnit, int kRows>
+constexpr int kSlotUnits = least(power_of_two_from(kRows), kLaneBytes / kUnit);
+
+// Whether moving such a column moves bytes behind it as well, less than a lane of them.
+template <int kUnit, int kRows>
+constexpr bool kColumnsAreLoose = kUnit* kRows < kLaneBytes && !is_power_of_two(kRows);
+
+// Rows -> columns, kRows of two lanes' units or more. The lanes of a vector come from different
+// rows, so that it ends up as a long piece of one column; a cache line of each row is used up
+// before the next rows are touched, since rows a power of two apart share their cache sets.
+template <int kLanes, int kUnit, int kRows, class Columns>
+UK_INLINE void transpose_tall(const Columns& out, const char* in, uk_index_t in_stride,
+                              uk_index_t columns) {
+  using V = Lanes<kLanes>;
+  constexpr int kSide = kLaneBytes / kUnit, kBlockRows = kLanes * kSide;
+  constexpr int kLineColumns = kLineBytes / kUnit;
+  for (uk_index_t line = 0; line < columns; line += kLineColumns) {
+    const uk_index_t line_end = min(line + kLineColumns, columns);
+    for (int block = 0; block < kRows; block += kBlockRows) {
+      const int row = least(block, kRows - kBlockRows);
+      const char* lanes[kLanes];
+      UK_UNROLL for (int i = 0; i < kLanes; ++i) lanes[i] = in + (row + i * kSide) * in_stride;
+      for (uk_index_t c = line; c < line_end; c += kSide) {
+        const uk_index_t column = min(c, columns - kSide);
+        char* to = out.at(column) + row * kUnit;
+        typename V::Vector v[kSide];
+        UK_UNROLL for (int k = 0; k < kSide; ++k) {
+          v[k] = V::gather(lanes, column * kUnit + k * in_stride);
+        }
+        interleave<V, kUnit>(v);
+        UK_UNROLL for (int k = 0; k < kSide; ++k) V::store(to + k * out.step(), v[k]);
+      }
+    }
+  }
+}
+
+// Stores to one cache line are twice as fast next to each other, and compilers do not know it.
+UK_INLINE void keep_store_order() { __asm__ volatile("" ::: "memory"); }
+
+// Three bytes and one that is dropped, eight times -> three bytes, twice in each half of the lane.
+UK_INLINE Lane close_gaps(Lane lane) {
+  const Lane first = Lanes<1>::repeat(0xFFFFFF), second = Lanes<1>::repeat(0xFFFFFF000000);
+  return (lane & first) | (lane >> 8 & second);
+}
+UK_INLINE Lane open_gaps(Lane lane) {
+  const Lane first = Lanes<1>::repeat(0xFFFFFF), second = Lanes<1>::repeat(0xFFFFFF000000);
+  return (lane & first) | (lane & second) << 8;
+}
+
+// A lane of contiguous columns, each in a slot.
+template <int kSlotBytes, int kColumnBytes>
+UK_INLINE void store_columns(char* out, Lane lane) {
+  if constexpr (kSlotBytes == kColumnBytes || kSlotBytes == kLaneBytes) {
+    store_lane(out, lane);
+  } else {
+    static_assert(kSlotBytes == 8 || (kSlotBytes == 4 && kColumnBytes == 3), "8- or 4-byte slots");
+    constexpr int kHalfBytes = 8 / kSlotBytes * kColumnBytes;
+    if constexpr (kSlotBytes == 4) lane = close_gaps(lane);
+    store_halves(out, out + kHalfBytes, lane);
+  }
+}
+template <int kSlotBytes, int kColumnBytes>
+UK_INLINE Lane load_columns(const char* in) {
+  if constexpr (kSlotBytes == kColumnBytes || kSlotBytes == kLaneBytes) {
+    return load_lane(in);
+  } else {
+    static_assert(kSlotBytes == 8 || (kSlotBytes == 4 && kColumnBytes == 3), "8- or 4-byte slots");
+    constexpr int kHalfBytes = 8 / kSlotBytes * kColumnBytes;
+    const Lane lane = load_halves(in, in + kHalfBytes);
+    return kSlotBytes == 4 ? open_gaps(lane) : lane;
+  }
+}
+
+// Rows -> columns for fewer rows. The lanes of a vector come from one row.
+template <int kLanes, int kUnit, int kRows, class Columns>
+UK_INLINE void transpose_flat(const Columns& out, const char* in, uk_index_t in_stride,
+                              uk_index_t columns) {
+  using V = Lanes<kLanes>;
+  constexpr int kSide = kLaneBytes / kUnit, kBlockColumns = kLanes * kSide;
+  constexpr int kSlot = kSlotUnits<kUnit, kRows>, kLaneColumns = kSide / kSlot;
+  for (uk_index_t c = 0; c < columns; c += kBlockColumns) {
+    const uk_index_t column = min(c, columns - kBlockColumns);
+    UK_UNROLL for (int block = 0; block < kRows; block += kSlot) {
+      const int row = kRows < kSlot ? 0 : least(block, kRows - kSlot);
+      const char* from = in + row * in_stride + column * kUnit;
+      typename V::Vector v[kSlot];
+      UK_UNROLL for (int k = 0; k < kSlot; ++k) {
+        v[k] = V::load(from + least(k, kRows - 1) * in_stride);
+      }
+      interleave<V, kUnit>(v);
+      UK_UNROLL for (int lane = 0; lane < kLanes; ++lane) {
+        char* to = out.at(column + lane * kSide) + row * kUnit;
+        UK_UNROLL for (int k = 0; k < kSlot; ++k) {
+          constexpr int kColumnBytes = least(kRows, kSlot) * kUnit;
+          store_columns<kSlot * kUnit, kColumnBytes>(to + k * kLaneColumns * out.step(),
+                                                     V::lane(v[k], lane));
+          keep_store_order();
+        }
+      }
+    }
+  }
+}
+
+// Columns -> rows, kRows of one lane's units or more: the mirror image. kBlockLanes lanes of
+// columns make one piece of a row, a cache line where there are enough columns.
+template <int kLanes, int kBlockLanes, int kUnit, int kRows, class Columns>
+UK_INLINE void transpose_back(char* out, uk_index_t out_stride, const Columns& in,
+                              uk_index_t columns) {
+  using V = Lanes<kLanes>;
+  constexpr int kSide = kLaneBytes / kUnit, kBlockColumns = kBlockLanes * kSide;
+  const uk_index_t step = in.step();
+  for (uk_index_t c = 0; c < columns; c += kBlockColumns) {
+    const uk_index_t column = min(c, columns - kBlockColumns);
+    const char* lanes[kBlockLanes];
+    UK_UNROLL for (int i = 0; i < kBlockLanes; ++i) lanes[i] = in.at(column + i * kSide);
+    for (int block = 0; block < kRows; block += kSide) {
+      const int row = least(block, kRows - kSide);
+      char* to = out + row * out_stride + column * kUnit;
+      UK_UNROLL for (int i = 0; i < kBlockLanes; i += kLanes) {
+        typename V::Vector v[kSide];
+        UK_UNROLL for (int k = 0; k < kSide; ++k) {
+          v[k] = V::gather(lanes + i, row * kUnit + k * step);
+        }
+        interleave<V, kUnit>(v);
+        UK_UNROLL for (int k = 0; k < kSide; ++k) {
+          V::store(to + k * out_stride + i * kLaneBytes, v[k]);
+        }
+      }
+    }
+  }
+}
+
+// Columns -> rows for fewer rows, a lane of each at a time.
+template <int kUnit, int kRows, class Columns>
+UK_INLINE void transpose_back_flat(char* out, uk_index_t out_stride, const Columns& in,
+                                   uk_index_t columns) {
+  constexpr int kSide = kLaneBytes / kUnit, kSlot = kSlotUnits<kUnit, kRows>;
+  constexpr int kColumnBytes = kRows * kUnit, kLaneColumns = kSide / kSlot;
+  for (uk_index_t c = 0; c < columns; c += kSide) {
+    const uk_index_t column = min(c, columns - kSide);
+    const char* from = in.at(column);
+    Lane v[kSlot];
+    UK_UNROLL for (int k = 0; k < kSlot; ++k) {
+      v[k] = load_columns<kSlot * kUnit, kColumnBytes>(from + k * kLaneColumns * kColumnBytes);
+    }
+    deinterleave<kUnit, log2(kSide)>(v);
+    UK_UNROLL for (int k = 0; k < kRows; ++k) {
+      store_lane(out + k * out_stride + column * kUnit, v[k]);
+    }
+  }
+}
+
+// Pieces of whole cache lines are worth the widest vectors; shorter ones are bound by the stores.
+constexpr int kFlatLanes = least(kVectorLanes, 2);
+constexpr int tall_lanes(int column_bytes) {
+  return column_bytes % kVectorBytes == 0 ? kVectorLanes : kFlatLanes;
+}
+constexpr int kLineLanes = kLineBytes / kLaneBytes;
+
+// Not inlined: many tiles share each of these, and they are entered once for many tiles.
+template <int kUnit, int kRows, class Columns>
+__attribute__((noinline)) void rows_to_columns(Columns out, const char* in, uk_index_t in_stride,
+                                               uk_index_t columns) {
+  constexpr int kSide = kLaneBytes / kUnit, kTallLanes = tall_lanes(kRows * kUnit);
+  if (columns < kSide) {
+    for (uk_index_t column = 0; column < columns; ++column) {
+      for (int row = 0; row < kRows; ++row) {
+        copy<kUnit>(out.at(column) + row * kUnit, in + row * in_stride + column * kUnit);
+      }
+    }
+  } else if constexpr (kRows >= kTallLanes * kSide) {
+    transpose_tall<kTallLanes, kUnit, kRows>(out, in, in_stride, columns);
+  } else if (columns >= kFlatLanes * kSide) {
+    transpose_flat<kFlatLanes, kUnit, kRows>(out, in, in_stride, columns);
+  } else {
+    transpose_flat<1, kUnit, kRows>(out, in, in_stride, columns);
+  }
+}
+
+template <int kUnit, int kRows, class Columns>
+__attribute__((noinline)) void columns_to_rows(char* out, uk_index_t out_stride, const Columns& in,
+                                               uk_index_t columns) {
+  constexpr int kSide = kLaneBytes / kUnit;
+  if (columns < kSide) {
+    for (uk_index_t column = 0; column < columns; ++column) {
+      for (int row = 0; row < kRows; ++row) {
+        copy<kUnit>(out + row * out_stride + column * kUnit, in.at(column) + row * kUnit);
+      }
+    }
+  } else if constexpr (kRows < kSide) {
+    transpose_back_flat<kUnit, kRows>(out, out_stride, in, columns);
+  } else if (columns >= kLineLanes * kSide) {
+    transpose_back<kVectorLanes, kLineLanes, kUnit, kRows>(out, out_stride, in, columns);
+  } else {
+    transpose_back<1, 1, kUnit, kRows>(out, out_stride, in, columns);
+  }
+}
+
+// ---------------------------------------------------------------- tiles of units
+
+// Dense tiles are one run of columns. Other tiles that a lane of columns would straddle are
+// transposed between the matrix and such a run on the stack of this many bytes, and copied tile by
+// tile; large ones have enough columns to be transposed one by one.
+constexpr int kStageBytes = 2 << 10, kMostStaged = kStageBytes / 2;
+
+enum class TileWay { tiles_are_columns, lanes_in_tiles, staged, one_by_one };
+
+template <int kUnit, int kRows, int kTileColumns>
+constexpr TileWay tile_way() {
+  constexpr int kColumnBytes = kUnit * kRows;
+  if (kTileColumns == 1 && kColumnBytes >= kLaneBytes) return TileWay::tiles_are_columns;
+  if (kTileColumns * kUnit % kLaneBytes == 0 && !kColumnsAreLoose<kUnit, kRows>) {
+    return TileWay::lanes_in_tiles;
+  }
+  return kColumnBytes * kTileColumns <= kMostStaged ? TileWay::staged : TileWay::one_by_one;
+}
+
+// How many of the first tiles are dense. Where columns are loose, a stage of tiles is left over:
+// what moves behind the columns before them belongs to these.
+template <int kUnit, int kRows, int kTileBytes>
+UK_INLINE uk_index_t dense_tiles(uk_index_t tile_stride, uk_index_t count) {
+  if (tile_stride != kTileBytes) return 0;
+  if (!kColumnsAreLoose<kUnit, kRows>) return count;
+  return count - min(count, kStageBytes / kTileBytes);
+}
+
+template <int kUnit, int kRows, int kTileColumns>
+UK_INLINE void pack_units(char* out, uk_index_t out_tile, const char* in, uk_index_t in_stride,
+                          uk_index_t count) {
+  constexpr int kColumnBytes = kUnit * kRows, kTileBytes = kColumnBytes * kTileColumns;
+  constexpr int kInTile = kTileColumns * kUnit;
+  constexpr TileWay kWay = tile_way<kUnit, kRows, kTileColumns>();
+  if constexpr (kWay == TileWay::tiles_are_columns) {
+    rows_to_columns<kUnit, kRows>(EvenColumns<char*>{out, out_tile}, in, in_stride, count);
+  } else if constexpr (kWay == TileWay::lanes_in_tiles) {
+    const TileColumns<char*, kTileColumns, kColumnBytes> columns = {out, out_tile};
+    rows_to_columns<kUnit, kRows>(columns, in, in_stride, count * kTileColumns);
+  } else {
+    uk_index_t t = dense_tiles<kUnit, kRows, kTileBytes>(out_tile, count);
+    const EvenColumns<char*> dense = {out, kColumnBytes};
+    rows_to_columns<kUnit, kRows>(dense, in, in_stride, t * kTileColumns);
+    if constexpr (kWay == TileWay::staged) {
+      constexpr int kTiles = kStageBytes / kTileBytes;
+      char stage[kTiles * kTileBytes + kLaneBytes];
+      const EvenColumns<char*> columns = {stage, kColumnBytes};
+      for (; t < count; t += kTiles) {
+        const uk_index_t tiles = min(kTiles, count - t);
+        rows_to_columns<kUnit, kRows>(columns, in + t * kInTile, in_stride, tiles * kTileColumns);
+        copy_tiles<kTileBytes, 1>(out + t * out_tile, out_tile, 0, stage, kTileBytes, 0, tiles);
+      }
+    } else {
+      for (; t < count; ++t) {
+        const EvenColumns<char*> columns = {out + t * out_tile, kColumnBytes};
+        rows_to_columns<kUnit, kRows>(columns, in + t * kInTile, in_stride, kTileColumns);
+      }
+    }
+  }
+}
+
+template <int kUnit, int kRows, int kTileColumns>
+UK_INLINE void unpack_units(char* out, uk_index_t out_stride, const char* in, uk_index_t in_tile,
+                            uk_index_t count) {
+  constexpr int kColumnBytes = kUnit * kRows, kTileBytes = kColumnBytes * kTileColumns;
+  constexpr int kOutTile = kTileColumns * kUnit;
+  constexpr TileWay kWay = tile_way<kUnit, kRows, kTileColumns>();
+  if constexpr (kWay == TileWay::tiles_are_columns) {
+    const EvenColumns<const char*> columns = {in, in_tile};
+    columns_to_rows<kUnit, kRows>(out, out_stride, columns, count);
+  } else if constexpr (kWay == TileWay::lanes_in_tiles) {
+    const TileColumns<const char*, kTileColumns, kColumnBytes> columns = {in, in_tile};
+    columns_to_rows<kUnit, kRows>(out, out_stride, columns, count * kTileColumns);
+  } else {
+    uk_index_t t = dense_tiles<kUnit, kRows, kTileBytes>(in_tile, count);
+    const EvenColumns<const char*> dense = {in, kColumnBytes};
+    columns_to_rows<kUnit, kRows>(out, out_stride, dense, t * kTileColumns);
+    if constexpr (kWay == TileWay::staged) {
+      constexpr int kTiles = kStageBytes / kTileBytes;
+      char stage[kTiles * kTileBytes + kLaneBytes];
+      const EvenColumns<const char*> columns = {stage, kColumnBytes};
+      for (; t < count; t += kTiles) {
+        const uk_index_t tiles = min(kTiles, count - t);
+        copy_tiles<kTileBytes, 1>(stage, kTileBytes, 0, in + t * in_tile, in_tile, 0, tiles);
+        columns_to_rows<kUnit, kRows>(out + t * kOutTile, out_stride, columns,
+                                      tiles * kTileColumns);
+      }
+    } else {
+      for (; t < count; ++t) {
+        const EvenColumns<const char*> columns = {in + t * in_tile, kColumnBytes};
+        columns_to_rows<kUnit, kRows>(out + t * kOutTile, out_stride, columns, kTileColumns);
+      }
+    }
+  }
+}
+
+// ---------------------------------------------------------------- four-bit elements
+
+// Rows k and k + 1 of the matrix are the low and the high halves of one row of bytes: columns c and
+// c + 1 of `low` (l0, l1, in one byte) and of `high` (h0, h1) become the bytes h0 l0 and h1 l1.
+// The bytes of such rows go through a stage; an even number of tiles, since an odd tile0 makes odd
+// tiles start within a byte of the matrix.
+template <int kTileBytes>
+constexpr int kTilesOfNibbles = 2 * ((4 << 10) / (2 * kTileBytes));
+
+// The words 00l1l0 of bytes l1l0 -> 0l1 0l0. No bit crosses a word.
+template <class Word>
+UK_INLINE Word spread_nibbles(Word word, Word mask) {
+  return (word | word << 4) & mask;
+}
+
+// At least kStep bytes of each row, by whole steps; shorter ones by smaller steps.
+template <int kStep = kVectorBytes / 2>
+UK_INLINE void join_nibbles(char* out, const char* low, const char* high, uk_index_t bytes) {
+  if constexpr (kStep < 8) {
+    for (uk_index_t i = 0; i < bytes; ++i) {
+      const uint32_t l = static_cast<uint8_t>(low[i]), h = static_cast<uint8_t>(high[i]);
+      const uint32_t joined = spread_nibbles(l, 0x0F0Fu) | spread_nibbles(h, 0x0F0Fu) << 4;
+      out[2 * i] = static_cast<char>(joined);
+      out[2 * i + 1] = static_cast<char>(joined >> 8);
+    }
+  } else if (bytes < kStep) {
+    join_nibbles<kStep / 2>(out, low, high, bytes);
+  } else {
+    using V = Lanes<kStep / 8>;
+    const auto mask = V::repeat(0x0F0F0F0F0F0F0F0F);
+    for (uk_index_t at = 0; at < bytes; at += kStep) {
+      const uk_index_t i = min(at, bytes - kStep);
+      const auto l = spread_nibbles(V::widen(low + i), mask);
+      const auto h = spread_nibbles(V::widen(high + i), mask);
+      V::store(out + 2 * i, l | h << 4);
+    }
+  }
+}
+
+// The other way for `columns` of a row of bytes. The other half of a last byte keeps its value.
+UK_INLINE void split_nibbles(char* low, char* high, const char* in, uk_index_t columns) {
+  constexpr int kStep = kLaneBytes;
+  const uk_index_t bytes = columns / 2;
+  uk_index_t at = 0;
+  if (bytes >= kStep) {
+    const Lane nibbles = Lanes<1>::repeat(0x0F0F0F0F0F0F0F0F);
+    const Lane byte_of_word = Lanes<1>::repeat(0x00FF00FF00FF00FF);
+    for (; at < bytes; at += kStep) {
+      const uk_index_t i = min(at, bytes - kStep);
+      Lane l[2], h[2];
+      UK_UNROLL for (int k = 0; k < 2; ++k) {
+        const Lane pairs = load_lane(in + 2 * i + k * kLaneBytes);
+        l[k] = pairs & nibbles;
+        h[k] = pairs >> 4 & nibbles;
+        l[k] = (l[k] | l[k] >> 4) & byte_of_word;
+        h[k] = (h[k] | h[k] >> 4) & byte_of_word;
+      }
+      store_lane(low + i, low_bytes(l[0], l[1]));
+      store_lane(high + i, low_bytes(h[0], h[1]));
+    }
+    at = bytes;
+  }
+  for (; at < bytes; ++at) {
+    const uint32_t even = static_cast<uint8_t>(in[2 * at]);
+    const uint32_t odd = static_cast<uint8_t>(in[2 * at + 1]);
+    low[at] = static_cast<char>((even & 0x0F) | odd << 4);
+    high[at] = static_cast<char>(even >> 4 | (odd & 0xF0));
+  }
+  if (columns % 2 != 0) {
+    const uint32_t last = static_cast<uint8_t>(in[columns - 1]);
+    low[bytes] = static_cast<char>((low[bytes] & 0xF0) | (last & 0x0F));
+    high[bytes] = static_cast<char>((high[bytes] & 0xF0) | last >> 4);
+  }
+}
+
+// ---------------------------------------------------------------- tiles
+
+// Strides are in elements.
+template <int kBits, int kTile0, int kTile1>
+UK_INLINE void pack_straight(void* out_tiles, const void* in_rows, uk_index_t count,
+                             uk_index_t out_stride1, uk_index_t in_stride0) {
+  constexpr int kUnit = kTile1 * kBits / 8;
+  char* out = static_cast<char*>(out_tiles);
+  const char* in = static_cast<const char*>(in_rows);
+  const uk_index_t out_tile = out_stride1 * kBits / 8, in_row = in_stride0 * kBits / 8;
+  if constexpr (kTile0 == 1 || kUnit >= kLaneBytes || !is_power_of_two(kUnit)) {
+    if (kTile0 == 1 && out_tile == kUnit) return copy_run(out, in, count * kUnit);
+    copy_tiles<kUnit, kTile0>(out, out_tile, kUnit, in, kUnit, in_row, count);
+  } else {
+    pack_units<kUnit, kTile0, 1>(out, out_tile, in, in_row, count);
+  }
+}
+
+template <int kBits, int kTile0, int kTile1>
+UK_INLINE void pack_transposed(void* out_tiles, const void* in_rows, uk_index_t count,
+                               uk_index_t out_stride1, uk_index_t in_stride0) {
+  if constexpr (kBits == 4) {
+    constexpr int kPairs = kTile1 / 2, kTiles = kTilesOfNibbles<kTile0 * kPairs>;
+    constexpr int kStageRow = kTiles * kTile0;
+    char stage[kPairs * kStageRow + 1];  // a last byte may hold one column
+    char* out = static_cast<char*>(out_tiles);
+    const char* in = static_cast<const char*>(in_rows);
+    for (uk_index_t t = 0; t < count; t += kTiles) {
+      const uk_index_t tiles = min(kTiles, count - t);
+      for (int k = 0; k < kPairs; ++k) {
+        const char* low = in + (t * kTile0 + 2 * k * in_stride0) / 2;
+        join_nibbles(stage + k * kStageRow, low, low + in_stride0 / 2, (tiles * kTile0 + 1) / 2);
+      }
+      pack_transposed<8, kTile0, kPairs>(out + t * out_stride1 / 2, stage, tiles, out_stride1 / 2,
+                                         kStageRow);
+    }
+  } else if constexpr (kTile0 == 1 || kTile1 == 1) {  // a vector is its own transpose
+    pack_straight<kBits, kTile1, kTile0>(out_tiles, in_rows, count, out_stride1, in_stride0);
+  } else {
+    constexpr int kUnit = kBits / 8;
+    pack_units<kUnit, kTile1, kTile0>(static_cast<char*>(out_tiles), out_stride1 * kUnit,
+                                      static_cast<const char*>(in_rows), in_stride0 * kUnit, count);
+  }
+}
+
+template <int kBits, int kTile0, int kTile1>
+UK_INLINE void unpack_straight(void* out_rows, const void* in_tiles, uk_index_t count,
+                               uk_index_t out_stride0, uk_index_t in_stride1) {
+  constexpr int kUnit = kTile1 * kBits / 8;
+  char* out = static_cast<char*>(out_rows);
+  const char* in = static_cast<const char*>(in_tiles);
+  const uk_index_t out_row = out_stride0 * kBits / 8, in_tile = in_stride1 * kBits / 8;
+  if constexpr (kTile0 == 1 || kUnit >= kLaneBytes || !is_power_of_two(kUnit)) {
+    if (kTile0 == 1 && in_tile == kUnit) return copy_run(out, in, count * kUnit);
+    copy_tiles<kUnit, kTile0>(out, kUnit, out_row, in, in_tile, kUnit, count);
+  } else {
+    unpack_units<kUnit, kTile0, 1>(out, out_row, in, in_tile, count);
+  }
+}
+
+template <int kBits, int kTile0, int kTile1>
+UK_INLINE void unpack_transposed(void* out_rows, const void* in_tiles, uk_index_t count,
+                                 uk_index_t out_stride0, uk_index_t in_stride1) {
+  if constexpr (kBits == 4) {
+    constexpr int kPairs = kTile1 / 2, kTiles = kTilesOfNibbles<kTile0 * kPairs>;
+    constexpr int kStageRow = kTiles * kTile0;
+    char stage[kPairs * kStageRow];
+    char* out = static_cast<char*>(out_rows);
+    const char* in = static_cast<const char*>(in_tiles);
+    for (uk_index_t t = 0; t < count; t += kTiles) {
+      const uk_index_t tiles = min(kTiles, count - t);
+      unpack_transposed<8, kTile0, kPairs>(stage, in + t * in_stride1 / 2, tiles, kStageRow,
+                                           in_stride1 / 2);
+      for (int k = 0; k < kPairs; ++k) {
+        char* low = out + (t * kTile0 + 2 * k * out_stride0) / 2;
+        split_nibbles(low, low + out_stride0 / 2, stage + k * kStageRow, tiles * kTile0);
+      }
+    }
+  } else if constexpr (kTile0 == 1 || kTile1 == 1) {
+    unpack_straight<kBits, kTile1, kTile0>(out_rows, in_tiles, count, out_stride0, in_stride1);
+  } else {
+    constexpr int kUnit = kBits / 8;
+    unpack_units<kUnit, kTile1, kTile0>(static_cast<char*>(out_rows), out_stride0 * kUnit,
+                                        static_cast<const char*>(in_tiles), in_stride1 * kUnit,
+                                        count);
+  }
+}
+
+}  // namespace
+
+#endif  // UKERNEL_ARCH_PACK_TILE_H_
