@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import platform
+import re
 import shutil
 import struct
 import subprocess
@@ -66,6 +68,7 @@ def sources_hash(arch: str) -> bytes:
     """Of everything that decides what a tile's source is and means."""
     root = library.ROOT
     files = [*(root / "generator").rglob("*.py"), *(root / "generator").rglob("*.j2"),
+             *(root / "arch").glob("*.h"),
              *(p for p in (root / "arch" / arch).rglob("*") if p.suffix in (".h", ".cc", ".inc")),
              *(p for p in (root / "ukernel").iterdir() if p.suffix in (".h", ".inc"))]
     digest = hashlib.sha256()
@@ -76,6 +79,16 @@ def sources_hash(arch: str) -> bytes:
 
 
 # ---------------------------------------------------------------- compiler
+
+_TRIPLES = {"x86_64": "x86_64-linux-gnu", "arm_64": "aarch64-linux-gnu"}
+
+
+def default_compiler(arch: str, kind: str) -> str:
+    if kind == "bitcode":
+        return "clang++"
+    triple = _TRIPLES[arch]
+    return "c++" if platform.machine() == triple.partition("-")[0] else f"{triple}-g++"
+
 
 @dataclass(frozen=True)
 class Compiler:
@@ -96,8 +109,16 @@ class Compiler:
     def id(self) -> str:
         return "Clang" if "clang" in self.version else "GNU"
 
+    def target_flags(self, arch: str) -> list[str]:
+        """GCC compiles for one architecture, Clang for any."""
+        triple = _TRIPLES[arch]
+        target = re.search(r"^Target: (\S+)", self.version, re.MULTILINE)
+        if self.id != "Clang" or not target or target[1].startswith(triple.partition("-")[0]):
+            return []
+        return [f"--target={triple}"]
+
     def flags(self, arch: str, level: str, kind: str) -> list[str]:
-        return ["-std=c++17", "-O3", *library.compiler_flags(arch, level, self.id),
+        return [*self.target_flags(arch), "-std=c++17", "-O3", *library.compiler_flags(arch, level, self.id),
                 *(["-emit-llvm"] if kind == "bitcode" else [])]
 
     def run(self, what: str, directory: Path, arguments: list[str]) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from generator import library
-from generator.build import INDEX, SUFFIX, Options, build, source
+from generator.build import INDEX, SUFFIX, Options, build, default_compiler, source
 from generator.coverage import add_coverage_parser
 from generator.library import HandRow
 from generator.model import RequestError, Tile
@@ -66,7 +66,8 @@ def _parser() -> argparse.ArgumentParser:
     make.add_argument("--jobs", type=_jobs, default=len(os.sched_getaffinity(0)), metavar="N",
                       help="compilers at a time; as many as CPUs by default")
     make.add_argument("--cc", metavar="CC",
-                      help="compiler; by default $CXX or c++, and for bitcode clang++")
+                      help="compiler; by default $CXX or c++, for bitcode clang++, for the other "
+                           "architecture its GCC, aarch64-linux-gnu-g++")
     make.add_argument("--cache", type=Path, metavar="DIR",
                       help="what was built is kept here; by default ~/.cache/ukernel-tiles")
     make.add_argument("--emit", choices=list(SUFFIX), default="archive", dest="kind",
@@ -102,17 +103,11 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _answer(request: Request, arch: str) -> Answer:
-    if not library.levels(arch):
-        raise RequestError(f"the generator makes no tiles for {arch}")
-    return find_answer(request.tile(arch))
-
-
 def _answers(asked: dict[Request, Asked], arch: str) -> dict[Request, Answer]:
     answers = {}
     for request, where in asked.items():
         try:
-            answers[request] = _answer(request, arch)
+            answers[request] = find_answer(request.tile(arch))
         except RequestError as error:
             raise RequestError(f"{where.place}: {error}") from None
     return answers
@@ -121,7 +116,7 @@ def _answers(asked: dict[Request, Asked], arch: str) -> dict[Request, Answer]:
 def _tile(arguments: argparse.Namespace) -> None:
     request = make_request("mmt4d", arguments.type, arguments.shape, arguments.level,
                            ["f32acc"] * arguments.f32acc)
-    answer = _answer(request, arguments.arch)
+    answer = find_answer(request.tile(arguments.arch))
     if answer.note:
         print(answer.note, file=sys.stderr)
     if isinstance(answer.how, HandRow):
@@ -133,8 +128,8 @@ def _tile(arguments: argparse.Namespace) -> None:
 
 
 def _build(arguments: argparse.Namespace) -> None:
-    cc = arguments.cc or os.environ.get("CXX") or (
-        "clang++" if arguments.kind == "bitcode" else "c++")
+    cc = (arguments.cc or os.environ.get("CXX")
+          or default_compiler(arguments.arch, arguments.kind))
     asked = read_manifests(arguments.manifest)
     answers = _answers(asked, arguments.arch)
     options = Options(arguments.arch, arguments.out.absolute(),
@@ -149,7 +144,7 @@ def _library(arguments: argparse.Namespace) -> None:
         request = parse_line(text)
         if not request:
             raise RequestError(f"'{text}' is not a request")
-        extra.append(_answer(request, arguments.arch).tile)
+        extra.append(find_answer(request.tile(arguments.arch)).tile)
     asked = read_manifests(arguments.manifest)
     extra += [answer.tile for answer in _answers(asked, arguments.arch).values()]
     from generator.library_build import write_library_sources  # needs Jinja2, which takes its time
@@ -158,7 +153,7 @@ def _library(arguments: argparse.Namespace) -> None:
 
 def _explanation(request: Request, arch: str) -> str:
     try:
-        answer = _answer(request, arch)
+        answer = find_answer(request.tile(arch))
     except RequestError as error:
         return f"refused    {request.text}: {error}"
     notes = [answer.note] if answer.note else []

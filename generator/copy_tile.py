@@ -1,6 +1,7 @@
 """Pack and unpack tiles: what is asked for by them, and their source.
 
-Their code is arch/<arch>/pack_tile.h, for every shape, width and order; a tile is a row on it."""
+Their code is arch/pack_tile.h, for every shape, width and order; a tile is a row on it, with the
+vectors of arch/<arch>/pack_tile.h."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ _SYMBOL = re.compile(
 
 
 # The levels whose vectors pack_tile.h has code for.
-_LEVELS = {"x86_64": ("sse2", "avx2_fma", "avx512_base")}
+LEVELS = {"x86_64": ("sse2", "avx2_fma", "avx512_base"), "arm_64": ("neon",)}
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,7 @@ def copy_level(arch: str, level: str) -> str:
     """The level that serves copies where `level` is asked for: the best with code of its own."""
     from generator import library  # which knows copy tiles
     return next(served.name for served in library.levels_served_by(arch, level)
-                if served.name in _LEVELS[arch])
+                if served.name in LEVELS[arch])
 
 
 _SOURCE = """\

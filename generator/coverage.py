@@ -10,11 +10,15 @@ from typing import Iterator
 from generator import library
 from generator.document import read_block, replace_block
 from generator.library import Level
-from generator.model import BITS, TYPES, RequestError
+from generator.model import BITS, TYPES
 from generator.query import select
 from generator.tiles import Row, grid_shapes, table
 
-BLOCK = "coverage"
+
+def block_of(arch: str) -> str:
+    """The name of the block of a Markdown file that has the table."""
+    return f"coverage {arch}"
+
 
 # M0 of what a matmul is cut into: a vector, a few rows, and anything larger.
 CLASSES = {"M0 = 1": range(1, 2), "M0 2 to 7": range(2, 8), "M0 from 8": range(8, 65)}
@@ -33,7 +37,7 @@ def unserved(arch: str, rows: tuple[Row, ...]) -> list[str]:
     found = []
     for level in library.levels(arch).values():
         selected = {skip: select(rows, level.features, skip) for skip in (False, True)}
-        for type_name, m0xn0, k0, f32acc in grid_shapes():
+        for type_name, m0xn0, k0, f32acc in grid_shapes(arch):
             m0, n0 = map(int, m0xn0.split("x"))
             if (type_name, m0, n0, k0) not in selected[f32acc]:
                 found.append(f"{type_name} {m0xn0}x{k0} on {level.name}"
@@ -82,7 +86,7 @@ def add_coverage_parser(commands: argparse._SubParsersAction, arch: dict) -> Non
         "coverage", help="print what serves each type on each CPU level; fails where nothing does")
     into = parser.add_mutually_exclusive_group()
     into.add_argument("--check", type=Path, metavar="FILE",
-                      help=f"fail unless the table is what the file has at <!-- {BLOCK} -->")
+                      help="fail unless the table is what the file has at <!-- coverage ARCH -->")
     into.add_argument("--update", type=Path, metavar="FILE", help="put the table there")
     parser.add_argument("--arch", **arch)
     parser.set_defaults(run=_run)
@@ -95,15 +99,14 @@ def _fail(reason: str) -> None:
 
 def _run(arguments: argparse.Namespace) -> None:
     rows = table(arguments.arch)
-    if not rows:
-        raise RequestError(f"the library has no tiles for {arguments.arch}")
     missing = unserved(arguments.arch, rows)
     if missing:
         _fail(f"nothing serves {missing[0]}" + (f" and {len(missing) - 1} more" * (len(missing) > 1)))
     text = coverage(arguments.arch, rows)
     if arguments.update:
-        replace_block(arguments.update, BLOCK, text)
+        replace_block(arguments.update, block_of(arguments.arch), text)
     elif not arguments.check:
         print(text, end="")
-    elif read_block(arguments.check, BLOCK) != text:
-        _fail(f"{arguments.check}: not what 'python3 -m generator coverage' prints; --update mends it")
+    elif read_block(arguments.check, block_of(arguments.arch)) != text:
+        _fail(f"{arguments.check}: not what 'python3 -m generator coverage --arch {arguments.arch}' "
+              "prints; --update mends it")

@@ -10,7 +10,7 @@ from typing import Iterable
 
 import jinja2
 
-from generator.isa_x86 import expand
+from generator.isas import expand, int_zero, set1
 from generator.model import BITS, Primitive, Steps
 from generator.plan import Block, Plan, one_by_one
 
@@ -26,6 +26,20 @@ class Statement:
 
     name: str
     value: str
+
+    @property
+    def text(self) -> str:
+        return f"const auto {self.name} = {self.value};"
+
+
+@dataclass(frozen=True)
+class RowVector:
+    """A vector of rows' units, by their places in the block's k step, and which accumulators' dots
+    take which lane of it. With `repeated`, that many units from the first on, over and over."""
+
+    units: list[int]
+    rows: list[tuple[int, int]]
+    repeated: int = 0
 
 
 def _applied(steps: Steps, name: str, x: str) -> list[Statement]:
@@ -48,6 +62,9 @@ def _load(units: int, unit_bytes: int, most_units: int, pointer: str) -> str:
 
 def _offset(pointer: str, count: int) -> str:
     return f"{pointer} + {count}" if count else pointer
+
+
+_ROW_LOADS_AT_A_TIME = 4  # for more there need not be registers
 
 
 @dataclass(frozen=True)
@@ -73,24 +90,48 @@ class BlockShape:
     # ------------------------------------------------------------ OUT
 
     @property
+    def acc_rows(self) -> int:
+        """Rows of accumulators."""
+        return -(-self.rows // self.p.acc_rows)
+
+    @property
     def out_vectors(self) -> int:
-        return -(-self.columns // self.p.lanes)
+        return -(-self.columns // self.p.acc_columns)
 
     def _out(self, row: int, vector: int) -> tuple[str, int, int]:
         p = self.p
         out_bytes = _out_bytes(self.plan)
-        at = (row * self.plan.tile.n0 + vector * p.lanes) * out_bytes
-        columns = min(p.lanes, self.columns - vector * p.lanes)
+        at = (row * self.plan.tile.n0 + vector * p.acc_columns) * out_bytes
+        columns = min(p.acc_columns, self.columns - vector * p.acc_columns)
         return _offset("out", at), columns * out_bytes, max(128, p.lanes * out_bytes * 8)
 
-    def load_out(self, row: int, vector: int) -> str:
-        pointer, size, register = self._out(row, vector)
-        return _as_out(self.plan).load_out.format(load=f"load_{register}<{size}>({pointer})")
+    def _rows_of(self, acc_row: int) -> range:
+        first = acc_row * self.p.acc_rows
+        return range(first, min(first + self.p.acc_rows, self.rows))
 
-    def store_out(self, row: int, vector: int) -> str:
-        pointer, size, register = self._out(row, vector)
-        acc = _as_out(self.plan).store_out.format(acc=self.result(row, vector))
-        return f"store_{register}<{size}>({pointer}, {acc});"
+    @property
+    def _row_bits(self) -> int:
+        """Of each of an accumulator's rows in OUT."""
+        return self.p.acc_columns * _out_bytes(self.plan) * 8
+
+    def load_out(self, acc_row: int, vector: int) -> str:
+        loads = []
+        for row in self._rows_of(acc_row):
+            pointer, size, register = self._out(row, vector)
+            loads.append(f"load_{register}<{size}>({pointer})")
+        load, = loads if len(loads) == 1 else [
+            self.p.isa.join[self._row_bits].format(a=loads[0], b=loads[1])]
+        return _as_out(self.plan).load_out.format(load=load)
+
+    def store_out(self, acc_row: int, vector: int) -> list[str]:
+        value = _as_out(self.plan).store_out.format(acc=self.result(acc_row, vector))
+        stores = []
+        for row in self._rows_of(acc_row):
+            if row % self.p.acc_rows:
+                value = self.p.isa.second[self._row_bits].format(x=value)
+            pointer, size, register = self._out(row, vector)
+            stores.append(f"store_{register}<{size}>({pointer}, {value});")
+        return stores
 
     def result(self, row: int, vector: int) -> str:
         return f"{'sum' if self.plan.spread > 1 else 'acc'}_{row}_{vector}"
@@ -98,7 +139,7 @@ class BlockShape:
     def added_up(self, row: int, vector: int) -> str:
         """The accumulators of one vector of OUT, whose lanes are partial sums, added up."""
         p, spread = self.p, self.plan.spread
-        zero = _int_zero(p)
+        zero = int_zero(p.isa)
         sequence = [f"acc_{row}_{v}" if v < self.vectors else None
                     for v in range(vector * spread, (vector + 1) * spread)]
         while len(sequence) > 1:
@@ -131,8 +172,8 @@ class BlockShape:
         else:
             units = self.plan.spread * min(self.plan.vector_columns,
                                            self.columns - vector * self.plan.vector_columns)
-            load = _load(units, p.rhs_unit_bytes, p.lanes,
-                         _offset("columns", vector * p.lanes * p.rhs_unit_bytes))
+            load = _load(units, p.rhs_unit_bytes, p.operand_lanes,
+                         _offset("columns", vector * p.operand_lanes * p.rhs_unit_bytes))
         return [Statement(f"units_{vector}", load)]
 
     def _suffix(self, part: int) -> str:
@@ -172,16 +213,126 @@ class BlockShape:
             return []
         return first_parts if adds else first_parts[-1:]
 
+    # ------------------------------------------------------------ K loop, rows as they lie
+
+    def row_vectors(self, dot: int) -> list[RowVector]:
+        """What one dot of all rows takes of them."""
+        p, units = self.p, self.plan.units
+        if self.plan.spread > 1:
+            return [RowVector([row * units], [(row, 0)], repeated=self.plan.spread)
+                    for row in range(self.rows)]
+        if p.acc_rows > 1:
+            return [RowVector([row * units + dot for row in self._rows_of(acc_row)], [(acc_row, 0)])
+                    for acc_row in range(self.acc_rows)]
+        lanes, total = p.operand_lanes, self.rows * units
+        lane_of: dict[int, list[tuple[int, int]]] = {}
+        for row in range(self.rows):
+            # The last vector ends with the rows, if that is not before they begin.
+            unit = row * units + dot
+            first = max(0, min(unit // lanes * lanes, total - lanes))
+            lane_of.setdefault(first, []).append((row, unit - first))
+        return [RowVector(list(range(first, min(first + lanes, total))), rows)
+                for first, rows in lane_of.items()]
+
+    def _row_loads(self, vector: RowVector) -> list[str]:
+        p = self.p
+        size = p.isa.vector_bytes
+        at = [unit * p.lhs_unit_bytes for unit in vector.units]
+        if vector.repeated:
+            width = min(size, vector.repeated * p.lhs_unit_bytes)
+            return [p.isa.broadcast[width * 8].format(p=_offset("rows", first)) for first in
+                    range(at[0], at[0] + vector.repeated * p.lhs_unit_bytes, width)]
+        if len(at) == 2 and at[1] - at[0] != p.lhs_unit_bytes:
+            loads = [_load(1, p.lhs_unit_bytes, 1, _offset("rows", a)) for a in at]
+            return [p.isa.join[p.lhs_unit_bytes * 8].format(a=loads[0], b=loads[1])]
+        total = len(at) * p.lhs_unit_bytes
+        loads = [_load(1, min(size, total - first), 1, _offset("rows", at[0] + first))
+                 if first < total else int_zero(p.isa) for first in range(0, p.row_loads * size, size)]
+        # Of vectors whose lanes are picked, compilers would load the lanes one by one.
+        picked = p.lane_dot is not None and p.decode_rows == ((),)
+        return [f"whole({load})" for load in loads] if picked else loads
+
+    def _row_operands(self, number: int, vector: RowVector) -> list[Statement]:
+        """rows_<number>, for each part."""
+        p = self.p
+        loads = self._row_loads(vector)
+        if p.parts == 1:
+            return _applied((*p.decode_rows[0], p.operand), f"rows_{number}", loads[0])
+        names = [f"loaded_{number}_{i}" for i in range(len(loads))]
+        statements = [Statement(name, load) for name, load in zip(names, loads)]
+        for part, steps in enumerate(p.decode_rows):
+            name = f"rows_{number}_{part}"
+            expression, = steps
+            value = expression.format(x=names[0], x0=names[0], x1=names[-1])
+            statements.append(Statement(name, p.operand.format(x=value)))
+        return statements
+
+    def _vector_dot(self, acc_row: int, vector: int, part: int, rows: str, lane: int) -> str:
+        p = self.p
+        accs_of_operand = p.operand_lanes // p.acc_columns
+        operand, half = divmod(vector, accs_of_operand)
+        lane_dots = p.lane_dot is not None and self.plan.spread == 1
+        dot = ((p.high_lane_dot if half else p.lane_dot) if lane_dots else
+               (p.high_dot if half else p.dot))
+        assert dot is not None
+        acc = f"acc_{acc_row}_{vector}"
+        value = dot.format(acc=acc, a=rows + self._suffix(part), lane=lane,
+                           b=f"columns_{operand}{self._suffix(part)}")
+        return f"{acc} = {value};"
+
+    def _columns(self, operand: int, dot: int) -> list[Statement]:
+        """columns_<operand>, for each part."""
+        p, plan = self.p, self.plan
+        if not plan.stages_rhs:
+            statements = self.units_statement(operand)
+            for part in range(p.parts):
+                statements += self.columns_statements(operand, part)
+            return statements
+        size = p.isa.vector_bytes
+        found = []
+        for part in range(p.parts):
+            slice_bytes = plan.column_step // plan.units // p.parts
+            at = (dot * p.parts + part) * slice_bytes + operand * size
+            load = _load(1, size, 1, _offset("columns", at))
+            found.append(Statement(f"columns_{operand}{self._suffix(part)}",
+                                   p.operand.format(x=load)))
+        return found
+
+    def step_of_vectors(self) -> list[str]:
+        """A k step's statements."""
+        lines = []
+        for dot in range(self.plan.dots):
+            statements = [s for operand in range(self.plan.operand_vectors(self.columns))
+                          for s in self._columns(operand, dot)]
+            body = [s.text for s in statements]
+            if dot:
+                body.insert(0, self._load_after(range(self.acc_rows)))
+            acc_rows: list[int] = []
+            loads = 0
+            for number, vector in enumerate(self.row_vectors(dot)):
+                if loads >= _ROW_LOADS_AT_A_TIME:
+                    body.append(self._load_after(acc_rows))
+                    acc_rows, loads = [], 0
+                body += [s.text for s in self._row_operands(number, vector)]
+                body += [self._vector_dot(acc_row, j, part, f"rows_{number}", lane)
+                         for acc_row, lane in vector.rows for part in range(self.p.parts)
+                         for j in range(self.vectors)]
+                acc_rows += [acc_row for acc_row, _ in vector.rows]
+                loads += self.p.row_loads
+            if self.plan.dots == 1:
+                return body
+            lines += ["{", *(f"  {line}" for line in body), "}"]
+        return lines
+
+    def _load_after(self, acc_rows: Iterable[int]) -> str:
+        accs = ", ".join(f"acc_{i}_{j}" for i in acc_rows for j in range(self.vectors))
+        return f"load_after({accs});"
+
     @property
     def passes(self) -> list[list[int]]:
         """The parts that are multiplied at a time."""
         parts = list(range(self.p.parts))
         return [[part] for part in parts] if self.p.part_by_part else [parts]
-
-
-def _int_zero(p: Primitive) -> str:
-    bits = p.isa.vector_bytes * 8
-    return f"_mm{'' if bits == 128 else bits}_setzero_si{bits}()"
 
 
 def _as_out(plan: Plan) -> Primitive:
@@ -199,30 +350,40 @@ class RhsStage:
 
     def __init__(self, plan: Plan) -> None:
         self.plan, self.p = plan, plan.primitive
-        self.whole, self.columns_left = divmod(plan.tile.n0, self.p.lanes)
+        self.whole, self.columns_left = divmod(plan.tile.n0, self.p.operand_lanes)
 
     @property
     def vectors(self) -> int:
-        return self.plan.vectors(self.plan.tile.n0)
+        return self.plan.operand_vectors(self.plan.tile.n0)
+
+    @property
+    def column_units(self) -> int:
+        """Units of a staged column, a part being one where columns are staged decoded."""
+        return self.plan.units * self.plan.staged_parts
 
     def statements(self, columns: int) -> tuple[list[Statement], list[tuple[str, str]]]:
         """One vector of columns: loads of its units as they lie, each column's padded to a power of
         two, then levels of deinterleaving. Returns the statements and what is stored where."""
+        parts = self.plan.staged_parts
         statements: list[Statement] = []
-        sequence = []
-        for number in range(self.plan.padded_units):
-            sequence.append(f"v{number}")
-            statements += self._padded_columns(columns, number, sequence[-1])
-        network, units = _deinterleave(self.p, sequence, "v")
-        stores = [(_offset("to", unit * self.vectors * self.p.isa.vector_bytes), units[unit])
-                  for unit in range(self.plan.units)]
-        return _prune(statements + network, [value for _, value in stores]), stores
+        stores = []
+        for part in range(parts):
+            name = f"part_{part}_v" if parts > 1 else "v"
+            sequence = []
+            for number in range(self.plan.padded_units):
+                sequence.append(f"{name}{number}")
+                statements += self._padded_columns(columns, number, part, sequence[-1])
+            network, units = _deinterleave(self.p, sequence, name)
+            statements += network
+            stores += [(_offset("to", (unit * parts + part) * self.vectors * self.p.isa.vector_bytes),
+                        units[unit]) for unit in range(self.plan.units)]
+        return _prune(statements, [value for _, value in stores]), stores
 
-    def _padded_columns(self, columns: int, number: int, name: str) -> list[Statement]:
+    def _padded_columns(self, columns: int, number: int, part: int, name: str) -> list[Statement]:
         """Vector `number` of the units of the columns, in memory order, each column's padded to
         padded_units."""
         plan, p = self.plan, self.p
-        lanes, padded, units = p.lanes, plan.padded_units, plan.units
+        lanes, padded, units = p.operand_lanes, plan.padded_units, plan.units
         column, unit = number * lanes // padded, number * lanes % padded
         at = (column * units + unit) * p.rhs_unit_bytes
         if padded >= lanes:
@@ -230,13 +391,13 @@ class RhsStage:
         else:
             count = min(lanes // padded, columns - column) * units
         if count <= 0:
-            return [Statement(name, _int_zero(p))]
-        decode = p.decode[0] if plan.stages_decoded else ()
+            return [Statement(name, int_zero(p.isa))]
+        decode = p.decode[part] if plan.stages_decoded else ()
         load = _load(count, p.rhs_unit_bytes, lanes, _offset("from", at))
         if padded < lanes and units < padded:
             packed = _applied(decode, f"{name}_packed", load)
-            spread = expand(p.isa, p.lane_bits, units, padded).format(x=f"{name}_packed")
-            return packed + [Statement(name, spread)]
+            spread = expand(p.isa, p.operand_bits or p.lane_bits, units, padded)
+            return packed + [Statement(name, spread.format(x=f"{name}_packed"))]
         return _applied(decode, name, load)
 
 
@@ -244,7 +405,7 @@ def _deinterleave(p: Primitive, sequence: list[str], name: str) -> tuple[list[St
     """A sequence of lanes with period len(sequence), as one vector per residue."""
     if len(sequence) == 1:
         return [], sequence
-    even_of, odd_of = p.isa.deinterleave[p.lane_bits]
+    even_of, odd_of = p.isa.deinterleave[p.operand_bits or p.lane_bits]
     statements, evens, odds = [], [], []
     for pair in range(0, len(sequence), 2):
         a, b = sequence[pair], sequence[pair + 1]
@@ -372,14 +533,21 @@ class TileSource:
     def row_sums(self) -> RowSums:
         return RowSums(self.plan)
 
-    def start_row(self) -> list[tuple[str, str, str]]:
-        """Of a row of OUT, per vector: pointer, its store, its load."""
+    def set1(self, value: str) -> str:
+        return set1(self.p.isa, value)
+
+    def start_row(self) -> list[tuple[str, ...]]:
+        """Of a row of OUT, per vector: its store without and with what is there."""
         found = []
         for column in range(0, self.plan.tile.n0, self.p.lanes):
             size = 4 * min(self.p.lanes, self.plan.tile.n0 - column)
             bits = self.p.isa.vector_bytes * 8
             pointer = _offset("out", 4 * column)
-            found.append((pointer, f"store_{bits}<{size}>", f"load_{bits}<{size}>"))
+            load = self.p.load_out.format(load=f"load_{bits}<{size}>({pointer})")
+            assert self.p.add is not None
+            found.append(tuple(
+                f"store_{bits}<{size}>({pointer}, {self.p.store_out.format(acc=start)});"
+                for start in ("start", self.p.add.format(a="start", b=load))))
         return found
 
     @property
@@ -413,7 +581,7 @@ class TileSource:
 
     def rhs_offset(self, block: Block) -> int:
         if self.plan.stages_rhs:
-            return block.column // self.p.lanes * self.p.isa.vector_bytes
+            return block.column // self.p.operand_lanes * self.p.isa.vector_bytes
         return block.column * self.plan.units * self.p.rhs_unit_bytes
 
     def arguments(self, block: Block) -> str:
@@ -436,4 +604,6 @@ def emit(plans: Iterable[Plan]) -> str:
     """One source file with the tiles of these plans, all of one ISA."""
     sources = [TileSource(plan) for plan in plans]
     includes = {i for s in sources for i in s.p.isa.includes}
-    return _TEMPLATES.get_template("mmt4d.cc.j2").render(tiles=sources, includes=sorted(includes))
+    arch, = {s.p.isa.arch for s in sources}
+    return _TEMPLATES.get_template("mmt4d.cc.j2").render(
+        tiles=sources, arch=arch, includes=sorted(includes))

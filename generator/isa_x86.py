@@ -66,7 +66,6 @@ ISAS = {isa.name: isa for isa in (SSE2, AVX2_FMA, AVX_VNNI, AVX512_BASE, AVX512_
 
 
 def expand(isa: Isa, lane_bits: int, units: int, padded: int) -> str:
-    """Spreads rows of `units` lanes that lie back to back to rows of `padded` lanes. {x}."""
     lanes = isa.lanes(lane_bits)
     if isa.vector_bytes == 64:
         mask = sum(1 << lane for lane in range(lanes) if lane % padded < units)
@@ -74,6 +73,16 @@ def expand(isa: Isa, lane_bits: int, units: int, padded: int) -> str:
     assert isa.vector_bytes == 32 and lane_bits == 32, "narrower vectors hold whole padded rows"
     source = [lane // padded * units + min(lane % padded, units - 1) for lane in range(lanes)]
     return f"_mm256_permutevar8x32_epi32({{x}}, {_setr('_mm256', 'epi32', source)})"
+
+
+def int_zero(isa: Isa) -> str:
+    bits = isa.vector_bytes * 8
+    return f"_mm{'' if bits == 128 else bits}_setzero_si{bits}()"
+
+
+def set1(isa: Isa, value: str) -> str:
+    bits = isa.vector_bytes * 8
+    return f"_mm{'' if bits == 128 else bits}_set1_epi32({value})"
 
 
 class _Names:

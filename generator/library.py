@@ -40,9 +40,14 @@ class Level:
     rank: int
     vector_registers: int
     vector_bytes: int
+    lhs_by_lane: int
     fma: int
+    f16_fma: int
+    bf16_dot: int
+    s16_k: int
     s16_dot: int
     byte_dot: int
+    byte_flip: int
     features: frozenset[str]  # the tails of UK_CPU_*
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 BITS = {"f64": 64, "f32": 32, "f16": 16, "bf16": 16, "s32": 32, "s16": 16, "s8": 8, "u8": 8,
@@ -64,6 +64,12 @@ class Isa:
     broadcast: dict[int, str]  # that many bits at {p}, repeated over the vector
     broadcast_shuffles: int = 0  # instructions on a vector port for a broadcast
     copies_operands: bool = False  # instructions overwrite an operand, so that dots need copies
+    shuffle_ports: int = 1
+    loads_per_cycle: int = 2
+    issued_per_cycle: int = 4
+    # The lower parts of {a} and {b}, of that many bits, behind each other; of {x} the second one.
+    join: dict[int, str] = field(default_factory=dict)
+    second: dict[int, str] = field(default_factory=dict)
 
     def lanes(self, lane_bits: int) -> int:
         return self.vector_bytes * 8 // lane_bits
@@ -71,7 +77,7 @@ class Isa:
 
 @dataclass(frozen=True)
 class Cost:
-    """Instructions on the vector ports: on the two that multiply, on any, on the one that shuffles."""
+    """Instructions on the vector ports: on the two that multiply, on any, on those that shuffle."""
 
     multiply: int = 0
     any: int = 0
@@ -89,7 +95,7 @@ class Cost:
         return Cost(self.multiply * times, self.any * times, self.shuffle * times)
 
     def cycles(self, isa: Isa) -> float:
-        return max(self.multiply / 2, self.shuffle, self.total / isa.vector_ports)
+        return max(self.multiply / 2, self.shuffle / isa.shuffle_ports, self.total / isa.vector_ports)
 
 
 # Steps of a conversion take {x}, the value so far; the first one takes the units as loaded.
@@ -104,6 +110,13 @@ class Primitive:
     in registers it becomes one lane in each of `parts` vectors, elements k_order[part] of the unit. A
     row's becomes as many adjacent lanes, alike. `dot` multiplies parts with each other: part by part
     in order if it takes {a} and {b}, all at once if it takes {a0}, {b0}, {a1}, {b1}.
+
+    {a} is one row in every lane, unless rows are loaded as they lie, a vector of units at a time:
+    - with `lane_dot`, whose {a} holds several rows and {lane} tells which;
+    - with acc_rows = 2, where a dot multiplies two rows by two columns, and an accumulator is a row's
+      two columns after the other's.
+    A vector of narrower operands than accumulators feeds two of these: `high_...` are the dots of its
+    upper half.
     """
 
     isa: Isa
@@ -138,6 +151,13 @@ class Primitive:
     embeds_broadcast: bool = False  # compilers make the broadcast of a row an operand of the dot
     registers: int = 0  # that a dot needs beside its operands: temporaries and constants
     decode_registers: int = 0  # likewise the decoding of columns
+    lane_dot: str | None = None
+    high_dot: str | None = None
+    high_lane_dot: str | None = None
+    acc_rows: int = 1
+    operand_bits: int = 0  # of a lane; 0: as of the accumulators
+    decode_rows: tuple[Steps, ...] = ()  # of a vector of rows' units, per part: {x}, or {x0} and {x1}
+    decode_rows_cost: Cost = Cost()  # of all parts
 
     @property
     def k(self) -> int:
@@ -154,6 +174,25 @@ class Primitive:
     @property
     def lanes(self) -> int:
         return self.isa.lanes(self.lane_bits)
+
+    @property
+    def acc_columns(self) -> int:
+        """That an accumulator holds of each of its rows."""
+        return self.lanes // self.acc_rows
+
+    @property
+    def operand_lanes(self) -> int:
+        return self.isa.lanes(self.operand_bits or self.lane_bits)
+
+    @property
+    def vectors_of_rows(self) -> bool:
+        """Whether rows are loaded as they lie, and decoded in the K loop."""
+        return bool(self.decode_rows)
+
+    @property
+    def row_loads(self) -> int:
+        """Loads of a vector of rows' units."""
+        return -(-self.operand_lanes * self.lhs_unit_bytes // self.isa.vector_bytes)
 
     @property
     def f32_out(self) -> Primitive:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from generator.model import Cost, Primitive, Tile
+from generator.model import Cost, Isa, Primitive, Tile
 
-LOADS_PER_CYCLE = 2
-ISSUED_PER_CYCLE = 4
 LOOP_INSTRUCTIONS = 3  # two pointers, and the count with its branch
 # A chain that its bound just hides was measured to keep the multipliers busy for 84 % of the time.
 CHAIN_MARGIN = 1.19
@@ -21,20 +19,30 @@ STEPS_IN_BLOCK = 64
 def one_by_one(p: Primitive, rows: int, vectors: int) -> bool:
     """Whether a step loads and multiplies one vector of columns after the other: with one row each is
     used once. Rounding in software is long enough to overlap with the next vector's."""
-    return rows == 1 and vectors > 1 and p.numerics != "round_each_step"
+    return (rows == 1 and vectors > 1 and not p.vectors_of_rows
+            and p.numerics != "round_each_step")
 
 
 def registers_needed(p: Primitive, rows: int, vectors: int, decoded: bool) -> int:
     """The register model: accumulators, a step's columns, one broadcast row, and what the primitive
     adds for the dots or for decoding columns that are not staged decoded. Part by part, columns are
-    there as loaded and as the part in turn."""
+    there as loaded and as the part in turn; where rows are loaded as they lie, all parts are there."""
+    temporaries = p.registers if decoded else max(p.registers, p.decode_registers)
+    if p.vectors_of_rows:
+        in_flight = 4 if decoded or vectors <= 2 else 2  # vectors of rows: compilers load ahead
+        return (-(-rows // p.acc_rows) * vectors + p.parts * _operand_vectors(p, vectors)
+                + in_flight * max(p.parts, p.row_loads) + 1 + temporaries)
     columns, row = (min(p.parts, 2), 1) if p.part_by_part else (p.parts, p.parts)
     if one_by_one(p, rows, vectors):
         operands = columns + p.parts  # the row's parts for all of the step
     else:
         operands = columns * vectors + row
-    temporaries = p.registers if decoded else max(p.registers, p.decode_registers)
     return rows * vectors + operands + temporaries
+
+
+def _operand_vectors(p: Primitive, vectors: int) -> int:
+    """Vectors of columns that so many vectors of accumulators take."""
+    return -(-vectors * p.acc_columns // p.operand_lanes)
 
 
 def _padded(units: int) -> int:
@@ -43,8 +51,9 @@ def _padded(units: int) -> int:
 
 
 def _decoded(primitive: Primitive, stages_rhs: bool) -> bool:
-    """Columns are staged as the dots take them; those of several parts as they are loaded."""
-    return stages_rhs and primitive.parts == 1
+    """Columns are staged as the dots take them; those of several parts as they are loaded, where the
+    dots find them in broadcast rows."""
+    return stages_rhs and (primitive.parts == 1 or primitive.vectors_of_rows)
 
 
 @dataclass(frozen=True)
@@ -135,6 +144,11 @@ class Plan:
         return _decoded(self.primitive, self.stages_rhs)
 
     @property
+    def staged_parts(self) -> int:
+        """Vectors that a vector of columns is staged as."""
+        return self.primitive.parts if self.stages_decoded else 1
+
+    @property
     def f32_scratch(self) -> bool:
         """The accumulators of a staged tile pass through memory: not through a 16-bit OUT, unless
         they are rounded to it at every step."""
@@ -143,10 +157,15 @@ class Plan:
 
     @property
     def vector_columns(self) -> int:
-        return self.primitive.lanes // self.spread
+        """Of a vector of operands."""
+        return self.primitive.operand_lanes // self.spread
+
+    def operand_vectors(self, columns: int) -> int:
+        return -(-columns // self.vector_columns)
 
     def vectors(self, columns: int) -> int:
-        return -(-columns // self.vector_columns)
+        """Of accumulators, for acc_rows rows."""
+        return -(-columns * self.spread // self.primitive.acc_columns)
 
     @property
     def lane_bytes(self) -> int:
@@ -155,13 +174,16 @@ class Plan:
     @property
     def row_step(self) -> int:
         """Bytes of a k step of the LHS as the dots read it in place or staged."""
-        return self.tile.m0 * self.units * self.primitive.parts * self.lane_bytes
+        unit_bytes = (self.primitive.parts * self.lane_bytes if self.stages_lhs else
+                      self.primitive.lhs_unit_bytes)
+        return self.tile.m0 * self.units * unit_bytes
 
     @property
     def column_step(self) -> int:
         """Bytes of a k step of the RHS as the dots read it."""
         if self.stages_rhs:
-            return self.units * self.vectors(self.tile.n0) * self.primitive.isa.vector_bytes
+            return (self.units * self.staged_parts * self.operand_vectors(self.tile.n0)
+                    * self.primitive.isa.vector_bytes)
         return self.tile.n0 * self.units * self.primitive.rhs_unit_bytes
 
     @property
@@ -179,7 +201,7 @@ class Plan:
         staged = [name for name, on in (("LHS", self.stages_lhs), ("RHS", self.stages_rhs)) if on]
         registers = max(registers_needed(p, r, v, self.stages_decoded) for r, v in shapes)
         return (f"{len(self.blocks)} block{'s' if len(self.blocks) > 1 else ''} of {blocks} of "
-                f"{p.lanes} lanes, "
+                f"{f'{p.acc_rows} x ' if p.acc_rows > 1 else ''}{p.acc_columns} lanes, "
                 f"{self.dots} dot{'s' if self.dots > 1 else ''} of {p.k * self.spread} a k step, "
                 f"{registers} of {p.isa.registers} registers"
                 + (f", {self.spread} partial sums" if self.spread > 1 else "")
@@ -188,9 +210,12 @@ class Plan:
 
 # ---------------------------------------------------------------- cost
 
-def _block_bound(p: Primitive, spread: int, decoded: bool, rows: int, vectors: int) -> Bound:
+def _block_bound(p: Primitive, units: int, spread: int, decoded: bool, rows: int, vectors: int
+                 ) -> Bound:
     """One dot of each accumulator of a block."""
     isa = p.isa
+    if p.vectors_of_rows:
+        return _block_bound_of_vectors(p, units, spread, decoded, rows, vectors)
     dots_of_unit = p.parts if p.part_by_part else 1
     broadcasts = rows * p.parts
     dots = p.dot_cost * (dots_of_unit * rows * vectors)
@@ -206,10 +231,38 @@ def _block_bound(p: Primitive, spread: int, decoded: bool, rows: int, vectors: i
     if isa.copies_operands:
         copies_of_dot = max(1, p.dot_cost.total // 4)
         instructions += dots_of_unit * rows * vectors * copies_of_dot + decode.total / 4
-    vector_cycles, chain = (dots + decode).cycles(isa), p.latency * dots_of_unit
-    loading, issue = loads / LOADS_PER_CYCLE, instructions / ISSUED_PER_CYCLE
+    chain = p.latency * dots_of_unit
+    return _bound(isa, dots, decode, loads, chain, instructions)
+
+
+def _bound(isa: Isa, dots: Cost, decode: Cost, loads: int, chain: int, instructions: float) -> Bound:
+    vector_cycles = (dots + decode).cycles(isa)
+    loading, issue = loads / isa.loads_per_cycle, instructions / isa.issued_per_cycle
     return Bound(dots.cycles(isa), vector_cycles - dots.cycles(isa), loading, chain, issue,
                  cycles=max(vector_cycles, loading, chain, issue))
+
+
+def _block_bound_of_vectors(p: Primitive, units: int, spread: int, decoded: bool, rows: int,
+                            vectors: int) -> Bound:
+    """The same where rows are loaded as they lie: a vector of them is loaded, and decoded, for each
+    dot that takes a lane of it."""
+    dots = p.dot_cost * (p.parts * -(-rows // p.acc_rows) * vectors)
+    columns = _operand_vectors(p, vectors)
+    if p.acc_rows > 1:
+        vectors_of_rows = -(-rows // p.acc_rows)
+        decode = Cost(any=vectors_of_rows if units > 1 else 0)  # the rows' units are joined
+    elif spread > 1:
+        vectors_of_rows = rows
+        decode = Cost(any=rows if spread < p.operand_lanes else 0)
+    else:
+        vectors_of_rows = min(rows, -(-rows * units // p.operand_lanes))
+        decode = Cost()
+    decode += p.decode_rows_cost * vectors_of_rows
+    if not decoded:
+        decode += p.decode_cost * columns
+    loads = vectors_of_rows * p.row_loads + columns * (p.parts if decoded else 1)
+    instructions = (dots + decode).total + loads + LOOP_INSTRUCTIONS
+    return _bound(p.isa, dots, decode, loads, p.latency * p.parts, instructions)
 
 
 def _staging_cycles(tile: Tile, p: Primitive, stages_rhs: bool) -> float:
@@ -217,16 +270,17 @@ def _staging_cycles(tile: Tile, p: Primitive, stages_rhs: bool) -> float:
     units, cycles = tile.k0 // p.k, 0.0
     if p.row_sums:
         vectors = tile.m0 * units * p.lhs_unit_bytes / p.isa.vector_bytes
-        cycles += vectors * max(1 / LOADS_PER_CYCLE, p.row_sums_cost.cycles(p.isa))
+        cycles += vectors * max(1 / p.isa.loads_per_cycle, p.row_sums_cost.cycles(p.isa))
     if p.stage_lhs is not None:
         vectors = tile.m0 * units * p.parts / p.lanes
         cycles += vectors * max(1.0, p.stage_lhs_cost.cycles(p.isa))
     if stages_rhs:
         padded = _padded(units)
         network = p.isa.deinterleave_shuffles * (padded.bit_length() - 1)
-        decode = p.decode_cost if _decoded(p, stages_rhs) else Cost()
-        vectors = -(-tile.n0 // p.lanes) * padded
-        cycles += vectors * max(1.0, (decode + Cost(shuffle=network)).cycles(p.isa))
+        decoded = _decoded(p, stages_rhs)
+        decode, parts = (p.decode_cost, p.parts) if decoded else (Cost(), 1)
+        vectors = -(-tile.n0 // p.operand_lanes) * padded
+        cycles += vectors * max(parts, (decode + Cost(shuffle=network * parts)).cycles(p.isa))
     return cycles
 
 
@@ -250,17 +304,23 @@ def _least(total: int, most: int, score_of: dict[int, _Score]) -> tuple[_Score, 
     return score, sorted(sizes, reverse=True)
 
 
+def _vectors_of_width(tile: Tile, p: Primitive, spread: int, width: int) -> int:
+    """Of accumulators, for so many vectors of operands."""
+    return min(width * p.operand_lanes // p.acc_columns, -(-tile.n0 * spread // p.acc_columns))
+
+
 def _partition(tile: Tile, p: Primitive, spread: int, decoded: bool) -> list[tuple[int, list[int]]]:
-    """Widths in vectors, and for each its numbers of rows."""
+    """Widths in vectors of operands, and for each its numbers of rows."""
     most_registers = p.isa.registers
-    total = -(-tile.n0 // (p.lanes // spread))
+    total = -(-tile.n0 // (p.operand_lanes // spread))
     of_width: dict[int, tuple[_Score, list[int]]] = {}
     for width in range(1, total + 1):
+        vectors = _vectors_of_width(tile, p, spread, width)
         scores: dict[int, _Score] = {}
         for rows in range(1, tile.m0 + 1):
-            if registers_needed(p, rows, width, decoded) > most_registers:
+            if registers_needed(p, rows, vectors, decoded) > most_registers:
                 break
-            bound = _block_bound(p, spread, decoded, rows, width)
+            bound = _block_bound(p, tile.k0 // p.k, spread, decoded, rows, vectors)
             cycles = max(bound.cycles, bound.chain * CHAIN_MARGIN, bound.loads * LOAD_MARGIN)
             scores[rows] = (cycles, bound.loads, 1, 0)
         if not scores:
@@ -276,11 +336,12 @@ def _plan(tile: Tile, p: Primitive, spread: int, stages_rhs: bool) -> Plan:
     decoded = _decoded(p, stages_rhs)
     column = 0
     for width, rows_of_blocks in _partition(tile, p, spread, decoded):
-        columns = min(width * p.lanes // spread, tile.n0 - column)
+        columns = min(width * p.operand_lanes // spread, tile.n0 - column)
+        vectors = _vectors_of_width(tile, p, spread, width)
         row = 0
         for rows in rows_of_blocks:
             blocks.append(Block(row, rows, column, columns))
-            bound += _block_bound(p, spread, decoded, rows, width)
+            bound += _block_bound(p, tile.k0 // p.k, spread, decoded, rows, vectors)
             row += rows
         column += columns
     bound *= tile.k0 // p.k // spread
@@ -294,10 +355,15 @@ def make_plan(tile: Tile, primitive: Primitive) -> Plan:
     if units == 1:
         plain = _plan(tile, p, 1, False)
         # Decoding once for all blocks of rows may be worth the detour.
-        if p.decode_cost.total and p.parts == 1:
+        if p.decode_cost.total and _decoded(p, True):
             staged = _plan(tile, p, 1, True)
             return min(plain, staged, key=lambda plan: plan.cycles)
         return plain
     # Where the order of the sum is free, adjacent lanes may hold partial sums of a column.
-    adjacent = p.add is not None and p.parts == 1 and units & (units - 1) == 0 and units <= p.lanes
-    return _plan(tile, p, units, False) if adjacent else _plan(tile, p, 1, True)
+    may_spread = p.add is not None and units & (units - 1) == 0 and units <= p.operand_lanes
+    if p.vectors_of_rows:
+        found = [_plan(tile, p, 1, True)]
+        if may_spread and p.acc_rows == 1:
+            found.append(_plan(tile, p, units, False))
+        return min(found, key=lambda plan: plan.cycles)
+    return _plan(tile, p, units, False) if may_spread and p.parts == 1 else _plan(tile, p, 1, True)

@@ -30,8 +30,6 @@ _LARGE = 1 << 20  # what an unknown size counts as
 def level_of_cpu(arch: str, name: str) -> frozenset[str]:
     """The features of a CPU of this level, or of these: "avx512_vnni+avx512_bf16"."""
     levels = library.levels(arch)
-    if not levels or not table(arch):
-        raise RequestError(f"the library has no tiles for {arch}")
     features: frozenset[str] = frozenset()
     for part in name.split("+"):
         if part not in levels:
@@ -72,15 +70,27 @@ def _selected(arch: str, level: str, skip: bool) -> dict[str, list[Row]]:
 @dataclass
 class _Dot:
     k: int = 1
+    rows: int = 1
     instructions: int = 1
     columns_instructions: int = 0
     temporaries: int = 0
-    sums: int = 0
     chain: int = _MULTIPLY_ADD_CHAIN
 
 
-def _lane_bits(kind: MatmulType) -> int:
-    return max(32, BITS[kind.out])
+def _sums_f16(row: Row, level: Level) -> bool:
+    return bool(level.f16_fma and row.tile.type.name == "f16f16f16"
+                and row.numerics == "round_each_step")
+
+
+def _lane_bits(row: Row, level: Level) -> int:
+    bits = BITS[row.tile.type.out]
+    return bits if _sums_f16(row, level) else max(32, bits)
+
+
+def _byte_dot(row: Row, level: Level) -> int:
+    if level.byte_dot and row.tile.k0 % level.byte_dot == 0:
+        return level.byte_dot
+    return 4 if level.byte_dot > 4 and row.tile.k0 % 4 == 0 else 0
 
 
 def _dot(row: Row, level: Level) -> _Dot:
@@ -88,29 +98,31 @@ def _dot(row: Row, level: Level) -> _Dot:
     assert isinstance(tile, Tile)
     dot = _Dot()
     if row.numerics == "exact":
-        if BITS[tile.type.lhs] == 8 and level.byte_dot and tile.k0 % level.byte_dot == 0:
-            dot.k = level.byte_dot
-            if tile.type.lhs == "s8":
+        if BITS[tile.type.lhs] == 8 and _byte_dot(row, level):
+            dot.k = _byte_dot(row, level)
+            if level.byte_flip and tile.type.lhs == "s8":
                 dot.columns_instructions += 1
                 dot.temporaries += 1
-                dot.sums = 1
         else:
-            dot.k = 2 if tile.k0 % 2 == 0 else 1
+            dot.k = level.s16_k if tile.k0 % level.s16_k == 0 else 1
             dot.instructions = level.s16_dot
             if dot.instructions > 1:
                 dot.chain = _INTEGER_ADD_CHAIN
     elif row.numerics in ("bf16_dot", "bf16_dot_f32acc"):
-        dot.k = 2
+        dot.k = level.bf16_dot if level.bf16_dot and tile.k0 % level.bf16_dot == 0 else 2
     else:
         dot.instructions = level.fma
-        if row.numerics == "round_each_step":
+        if row.numerics == "round_each_step" and not _sums_f16(row, level):
             dot.instructions += _ROUNDING_INSTRUCTIONS
             dot.chain += _ROUNDING_CHAIN
             dot.temporaries += level.vector_registers // 2
+    if (level.lhs_by_lane and dot.k * BITS[tile.type.lhs] == 64
+            and _lane_bits(row, level) == 32):
+        dot.rows = 2
     if dot.instructions > 1:
         dot.temporaries += 1
     bits = BITS[tile.type.rhs] * dot.k
-    while bits < _lane_bits(tile.type):
+    while bits < _lane_bits(row, level):
         dot.columns_instructions += 1
         bits *= 2
     if tile.k0 > dot.k:
@@ -123,22 +135,25 @@ def _cost_per_step(row: Row) -> int:
     tile = row.tile
     assert isinstance(tile, Tile)
     level = library.levels(tile.arch)[tile.isa]
-    vectors = -(-tile.n0 * _lane_bits(tile.type) // (level.vector_bytes * 8))
+    vectors = -(-tile.n0 * _lane_bits(row, level) // (level.vector_bytes * 8))
     dot = _dot(row, level)
     dots = tile.k0 // dot.k
     registers = level.vector_registers - dot.temporaries
-    parts = -(-vectors // ((registers - 1) // (2 + dot.sums)))
+    parts = -(-vectors // (registers - 2 if tile.m0 == 1 else (registers - 1) // 2))
     part = -(-vectors // parts)
 
     def block_cost(rows: int) -> int:
-        instructions = (rows * dot.instructions + dot.columns_instructions) * part
-        ports, loads = _PER_INSTRUCTION * instructions, _PER_LOAD * (rows + part)
+        row_instructions = -(-rows // dot.rows) * dot.rows * dot.instructions
+        instructions = (row_instructions + dot.columns_instructions) * part
+        row_loads = (-(-rows * dot.k * BITS[tile.type.lhs] // (level.vector_bytes * 8))
+                     if level.lhs_by_lane else rows)
+        ports, loads = _PER_INSTRUCTION * instructions, _PER_LOAD * (row_loads + part)
         busy = max(ports, loads) + min(ports, loads) // _OVERLAP
         bits = (rows * BITS[tile.type.lhs] + -(-tile.n0 // parts) * BITS[tile.type.rhs]) * tile.k0
         return max(busy, dot.chain) * dots + -(-_PER_LINE * bits // _LINE_BITS) + _PER_LOOP
 
     # The blocks of ukernel/tile.h, whose accumulators fit the registers.
-    most_rows = (registers - dot.sums * part - part - 1) // part
+    most_rows = (registers - part - 1) // part
     blocks = tile.m0 if most_rows < 1 else -(-tile.m0 // most_rows)
     rows, larger_blocks = divmod(tile.m0, blocks)
     return parts * (larger_blocks * block_cost(rows + 1) + (blocks - larger_blocks) * block_cost(rows))

@@ -34,13 +34,13 @@ def _every(m0s: Iterable[int], n0s: Iterable[int]) -> tuple[str, ...]:
 
 
 _NARROW_TO_SQUARE = (1, 2, 4, 8, 16)
-# Beside the powers of two: the shapes that fill the 16 registers of AVX2 and the 32 of AVX-512, and
+# x86_64. Beside the powers of two: the shapes that fill the 16 registers of AVX2 and the 32 of AVX-512, and
 # one row of enough vectors to hide the latency of a multiplication.
 _SHAPES = (*_every(_NARROW_TO_SQUARE, (8, 16, 32)), "6x16", "14x32", "1x64")
 _SHAPES_F64 = (*_every(_NARROW_TO_SQUARE, (4, 8, 16)), "6x8", "14x16", "1x32")
 _SHAPES_ROUNDING_EACH_STEP = (*_every(_NARROW_TO_SQUARE, (8, 16)), "1x64")
 
-GRID = (
+_X86_64 = (
     Wanted(("f32f32f32", "f16f16f32", "f16f16f16 f32acc"), _SHAPES, (1,)),
     Wanted(("f64f64f64",), _SHAPES_F64, (1,)),
     Wanted(("bf16bf16f32", "bf16bf16bf16 f32acc"), _SHAPES, (1, 2)),
@@ -50,6 +50,27 @@ GRID = (
     Wanted(("s16s16s32", "s16s8s32"), _SHAPES, (2,)),
     Wanted(("s16u4s32", "s8s4s32"), _SHAPES, (8,)),
 )
+
+# arm_64. Beside the powers of two: the shapes that fill the 32 registers, and one row of enough
+# vectors. K0 is what an instruction of some level takes, and what one of the baseline does.
+_NARROW_TO_8 = (1, 2, 4, 8)
+_ARM_SHAPES = (*_every(_NARROW_TO_8, (8, 16)), "1x32")
+_ARM_64 = (
+    Wanted(("f32f32f32",), (*_every(_NARROW_TO_8, (8, 12, 16)), "6x16", "1x32"), (1,)),
+    Wanted(("f64f64f64",), (*_every(_NARROW_TO_8, (4, 8)), "1x16"), (1,)),
+    Wanted(("f16f16f32", "f16f16f16 f32acc"), _ARM_SHAPES, (1,)),
+    Wanted(("bf16bf16f32", "bf16bf16bf16 f32acc"), _ARM_SHAPES, (1, 4)),
+    Wanted(("bf16bf16f32", "bf16bf16bf16 f32acc"), ("8x12",), (4,)),
+    Wanted(("f16f16f16",), (*_ARM_SHAPES, "8x24", "1x64"), (1,)),
+    Wanted(("bf16bf16bf16",), _every(_NARROW_TO_8, (8, 16)), (1,)),
+    Wanted(("s8s8s32", "u8s8s32"), _ARM_SHAPES, (1, 4, 8)),
+    Wanted(("s8s8s32", "u8s8s32"), ("8x12", "1x64"), (4, 8)),
+    Wanted(("s8s4s32",), _ARM_SHAPES, (2, 8, 16)),
+    Wanted(("s16s16s32", "s16s8s32"), _ARM_SHAPES, (1,)),
+    Wanted(("s16u4s32",), _ARM_SHAPES, (2,)),
+)
+
+_GRIDS = {"x86_64": _X86_64, "arm_64": _ARM_64}
 
 
 # ---------------------------------------------------------------- rows
@@ -63,15 +84,15 @@ class Row:
     origin: str  # "hand" or "generated"
 
 
-def grid_shapes() -> Iterator[tuple[str, str, int, bool]]:
-    for wanted in GRID:
+def grid_shapes(arch: str) -> Iterator[tuple[str, str, int, bool]]:
+    for wanted in _GRIDS[arch]:
         for name, shape, k0 in product(wanted.types, wanted.m0xn0, wanted.k0):
             type_name, _, option = name.partition(" ")
             yield type_name, shape, k0, option == "f32acc"
 
 
 def _grid_tiles(arch: str) -> Iterator[Tile]:
-    for type_name, shape, k0, f32acc in grid_shapes():
+    for type_name, shape, k0, f32acc in grid_shapes(arch):
         m0, n0 = map(int, shape.split("x"))
         for level in library.levels(arch):
             tile = Tile(TYPES[type_name], m0, n0, k0, arch, level, f32acc)

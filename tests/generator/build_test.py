@@ -271,7 +271,7 @@ class ErrorTest(BuildCase):
                 ([*good, "--cc", nothing], f"compiler '{nothing}' not found"),
                 ([*good, "--cc", "false"], "it is no compiler"),
                 ([*good, "--emit", "bitcode", "--cc", "g++"], "bitcode needs clang"),
-                ([*good, "--arch", "arm_64"], "the generator makes no tiles for arm_64"),
+                ([*good, "--arch", "arm_64"], "unknown level 'avx2_fma'; there are neon"),
                 ([*good, "--manifest", nothing], f"{nothing}: No such file"),
                 ([*good, "--jobs", "0"], "'0' is not a number of jobs"),
                 ([*good, "--emit", "exe"], "invalid choice: 'exe'"),

@@ -6,19 +6,22 @@ import random
 import re
 import unittest
 from collections import Counter
+from itertools import product
+from typing import Iterator
 
 from generator.emit import BlockShape, TileSource
-from generator.isa_x86 import PRIMITIVES
-from generator.model import BITS, Primitive, Tile
+from generator.isas import primitives
+from generator.library import ARCHS
+from generator.model import BITS, MAX_K0, Primitive, Tile
 from generator.plan import Plan, make_plan
 from generator.select import choose_primitive
 from tests.generator.support import draw_tiles, seeds_and_main, strata
 
 SEEDS = [1]
-TILES_PER_SEED = len(strata())
 MOST_ELEMENTS = 1500  # of OUT: Python takes its time
 
 Unit = tuple[int, ...]
+Dot = tuple[int, int, Unit, Unit]  # row and lane of the accumulators, and what is added there
 
 
 def _range(element: str) -> tuple[int, int]:
@@ -75,12 +78,13 @@ class Machine:
         return self.source.unit_bytes if self.plan.stages_lhs else self.p.lhs_unit_bytes
 
     def _column_unit_bytes(self) -> int:
-        return self.plan.lane_bytes if self.plan.stages_rhs else self.p.rhs_unit_bytes
+        staged = self.p.isa.vector_bytes // self.p.operand_lanes
+        return staged if self.plan.stages_rhs else self.p.rhs_unit_bytes
 
     def _staged_rhs(self, rhs: list[Unit], steps: int) -> list[Unit | None]:
         """[step][unit][column, up to whole vectors]."""
         plan, tile = self.plan, self.plan.tile
-        width = plan.column_step // plan.units // plan.lane_bytes
+        width = plan.operand_vectors(tile.n0) * self.p.operand_lanes
         return [rhs[(step * tile.n0 + column) * plan.units + unit] if column < tile.n0 else None
                 for step in range(steps) for unit in range(plan.units) for column in range(width)]
 
@@ -92,37 +96,60 @@ class Machine:
         plan, p, tile = self.plan, self.p, self.plan.tile
         lanes, spread = p.lanes, plan.spread
         width = shape.vectors * lanes
-        acc = [[0] * width for _ in range(shape.rows)]
-        last_k = [[-1] * width for _ in range(shape.rows)]
-        if accumulate and spread == 1:
-            for row in range(shape.rows):
-                for column in range(shape.columns):
-                    acc[row][column] = self.out[out + row * tile.n0 + column]
-        row_step = plan.row_step // self.source.unit_bytes
-        column_step = plan.column_step // self._column_unit_bytes()
+        acc = [[0] * width for _ in range(shape.acc_rows)]
+        last_k = [[-1] * width for _ in range(shape.acc_rows)]
+        row_step = plan.row_step // self._row_unit_bytes()
+        column_step = plan.column_step // plan.staged_parts // self._column_unit_bytes()
+        dots = self._dots_of_vectors if p.vectors_of_rows else self._dots_of_broadcasts
         for step in range(steps):
             for dot in range(plan.dots):
-                for row in range(shape.rows):
-                    for lane in range(width):
-                        if lane >= shape.columns * spread:
-                            continue
-                        a = lhs[step * row_step + row_unit + row * plan.units + dot + lane % spread]
-                        at = step * column_step + dot * (column_step // plan.dots) + column_unit + lane
-                        b = columns[at]
-                        parts = zip(self._parts(a, 0), self._parts(b, p.rhs_offset))
-                        acc[row][lane] += sum(x * y for part in parts for x, y in zip(*part))
-                        self._check_order(last_k[row], lane, step, dot)
+                at = step * column_step + dot * (column_step // plan.dots) + column_unit
+                for row, lane, a, b in dots(shape, dot, lhs[step * row_step + row_unit:], columns[at:]):
+                    parts = zip(self._parts(a, 0), self._parts(b, p.rhs_offset))
+                    acc[row][lane] += sum(x * y for part in parts for x, y in zip(*part))
+                    self._check_order(last_k[row], lane, step, dot)
         for row in range(shape.rows):
-            sums = acc[row]
-            while len(sums) < shape.out_vectors * lanes * spread:
+            of_acc = row % p.acc_rows * p.acc_columns
+            sums = [acc[row // p.acc_rows][first + of_acc + column]
+                    for first in range(0, width, lanes) for column in range(p.acc_columns)]
+            while len(sums) < shape.out_vectors * p.acc_columns * spread:
                 sums = sums + [0] * lanes
             for _ in range(spread.bit_length() - 1):
                 sums = [a + b for a, b in zip(sums[::2], sums[1::2])]
             for column in range(shape.columns):
                 at = out + row * tile.n0 + column
-                before = self.out[at] if accumulate and spread > 1 else 0
-                self.out[at] = before + sums[column]
+                self.out[at] = (self.out[at] if accumulate else 0) + sums[column]
                 self.writes[at] += 1
+
+    def _dots_of_broadcasts(self, shape: BlockShape, dot: int, lhs: list[Unit],
+                            columns: list) -> Iterator[Dot]:
+        spread = self.plan.spread
+        for row in range(shape.rows):
+            for lane in range(shape.columns * spread):
+                yield row, lane, lhs[row * self.plan.units + dot + lane % spread], columns[lane]
+
+    def _dots_of_vectors(self, shape: BlockShape, dot: int, lhs: list[Unit],
+                         columns: list) -> Iterator[Dot]:
+        """Lanes of rows by lanes of columns, and of those that are not there nothing is stored."""
+        plan, p = self.plan, self.p
+        lanes = p.operand_lanes
+        there = plan.operand_vectors(shape.columns) * lanes if plan.stages_rhs else (
+            shape.columns * plan.spread)
+        for vector in shape.row_vectors(dot):
+            assert max(vector.units) + max(vector.repeated - 1, 0) < shape.rows * plan.units
+            rows = [lhs[vector.units[0] + lane % vector.repeated] for lane in range(lanes)
+                    ] if vector.repeated else [lhs[unit] for unit in vector.units]
+            for acc_row, lane in vector.rows:
+                for at in range(shape.vectors * p.lanes):
+                    row_of_acc, column = divmod(at % p.lanes, p.acc_columns)
+                    place = at // p.lanes * p.acc_columns + column
+                    if p.acc_rows > 1:
+                        from_rows = row_of_acc
+                    else:
+                        from_rows = place % lanes if vector.repeated else lane
+                    b = columns[place] if place < there else None
+                    if b is not None and from_rows < len(rows):
+                        yield acc_row, at, rows[from_rows], b
 
     def _check_order(self, last_k: list[int], lane: int, step: int, dot: int) -> None:
         """Chains keep the order of k."""
@@ -137,11 +164,15 @@ def _small(tile: Tile) -> bool:
     return tile.m0 * tile.n0 <= MOST_ELEMENTS
 
 
+def _primitives() -> list[Primitive]:
+    return [p for arch in ARCHS for of_level in primitives(arch).values() for p in of_level]
+
+
 class InterpreterTest(unittest.TestCase):
     def test_plans_multiply(self) -> None:
-        for seed in SEEDS:
+        for seed, arch in product(SEEDS, ARCHS):
             numbers = random.Random(seed)
-            for tile in filter(_small, draw_tiles(seed, TILES_PER_SEED)):
+            for tile in filter(_small, draw_tiles(seed, len(strata(arch)), arch)):
                 plan = make_plan(tile, choose_primitive(tile))
                 few = 3 if tile.m0 * tile.n0 * tile.k0 > 200 else 40
                 for k1, accumulate in ((0, False), (numbers.randint(1, few), True)):
@@ -150,13 +181,14 @@ class InterpreterTest(unittest.TestCase):
 
     def test_chunks_carry_on(self) -> None:
         """More steps than are staged at a time."""
-        for level, primitives in PRIMITIVES.items():
-            for p in primitives:
-                tile = Tile(p.type, 2, 3, p.k, p.isa.arch, level, p.numerics.endswith("f32acc"))
-                plan = make_plan(tile, p)
-                if plan.stages:
-                    self._check(_Chunked(**vars(plan)), 5, False, random.Random(1))
-                    self._check(_Chunked(**vars(plan)), 5, True, random.Random(2))
+        for p, units in product(_primitives(), (1, 3)):
+            if p.k * units > MAX_K0:
+                continue
+            tile = Tile(p.type, 2, 3, p.k * units, p.isa.arch, p.isa.name, p.numerics.endswith("f32acc"))
+            plan = make_plan(tile, p)
+            if plan.stages:
+                self._check(_Chunked(**vars(plan)), 5, False, random.Random(1))
+                self._check(_Chunked(**vars(plan)), 5, True, random.Random(2))
 
     def _check(self, plan: Plan, k1: int, accumulate: bool, numbers: random.Random) -> None:
         tile, p = plan.tile, plan.primitive
@@ -235,21 +267,20 @@ _VECTOR = {
 class DecodeTest(unittest.TestCase):
     """Of units of several parts, whose elements change places."""
 
-    def _primitives(self) -> list[Primitive]:
-        found = [p for ps in PRIMITIVES.values() for p in ps if p.parts > 1]
+    def _of_parts(self, vectors_of_rows: bool) -> list[Primitive]:
+        found = [p for p in _primitives() if p.parts > 1 and p.vectors_of_rows == vectors_of_rows]
         self.assertTrue(found)
         return found
 
     def test_orders_are_permutations(self) -> None:
-        for ps in PRIMITIVES.values():
-            for p in ps:
-                self.assertEqual(sorted(k for part in p.k_order for k in part), list(range(p.k)))
-                if p.parts == 1:
-                    self.assertEqual(p.k_order, (tuple(range(p.k)),))
+        for p in _primitives():
+            self.assertEqual(sorted(k for part in p.k_order for k in part), list(range(p.k)))
+            if p.parts == 1:
+                self.assertEqual(p.k_order, (tuple(range(p.k)),))
 
     def test_columns(self) -> None:
         numbers = random.Random(1)
-        for p in self._primitives():
+        for p in self._of_parts(vectors_of_rows=False):
             bits = BITS[p.type.rhs]
             field = 32 // len(p.k_order[0])
             for _ in range(100):
@@ -270,7 +301,7 @@ class DecodeTest(unittest.TestCase):
 
     def test_rows(self) -> None:
         numbers = random.Random(1)
-        for p in self._primitives():
+        for p in self._of_parts(vectors_of_rows=False):
             if p.type.lhs == "bf16":  # widened in order
                 continue
             size = BITS[p.type.lhs] // 8
@@ -285,6 +316,64 @@ class DecodeTest(unittest.TestCase):
             wanted = [int.from_bytes(unit[size * k:size * k + size], "little", signed=True)
                       for part in p.k_order for k in part]
             self.assertEqual(got, wanted, f"{p.isa.name} {p.type.name}")
+
+    def test_vectors(self) -> None:
+        """Of units as they lie, of columns and of rows, on Arm."""
+        numbers = random.Random(1)
+        for p in _primitives():
+            if not p.vectors_of_rows or p.numerics != "exact":
+                continue
+            for element, unit_bytes, decode, offset in (
+                    (p.type.rhs, p.rhs_unit_bytes, p.decode, p.rhs_offset),
+                    (p.type.lhs, p.lhs_unit_bytes, p.decode_rows, 0)):
+                memory = numbers.randbytes(max(16, p.operand_lanes * unit_bytes))
+                vectors = [memory[i:i + 16] for i in range(0, len(memory), 16)]
+                for part, steps in zip(p.k_order, decode):
+                    names = {"x": vectors[0], "x0": vectors[0], "x1": vectors[-1]}
+                    for step in steps:
+                        names = {"x": eval(step.format(**{name: name for name in names}),
+                                           {"__builtins__": {}}, {**_NEON, **names})}  # our own text
+                    wanted = [_elements(memory, element, p.k, unit)[k] + offset
+                              for unit in range(p.operand_lanes) for k in part]
+                    size = 16 // len(wanted)
+                    signed = element[0] == "s" and not offset
+                    got = [int.from_bytes(names["x"][i:i + size], "little", signed=signed)
+                           for i in range(0, 16, size)]
+                    self.assertEqual(got, wanted, f"{p.isa.name} {p.type.name} {element}")
+
+
+def _elements(memory: bytes, element: str, k: int, unit: int) -> list[int]:
+    bits = BITS[element]
+    number = int.from_bytes(memory, "little") >> unit * k * bits
+    found = [number >> i * bits & (1 << bits) - 1 for i in range(k)]
+    sign = 1 << bits - 1 if element[0] == "s" else 0
+    return [(x ^ sign) - sign for x in found]
+
+
+def _lanes(v: bytes, lane: str) -> list[int]:
+    size = int(lane[1:]) // 8
+    return [int.from_bytes(v[i:i + size], "little", signed=lane[0] == "s")
+            for i in range(0, len(v), size)]
+
+
+def _vector(lanes: list[int], lane: str) -> bytes:
+    bits = int(lane[1:])
+    return b"".join((x & (1 << bits) - 1).to_bytes(bits // 8, "little") for x in lanes)
+
+
+_NEON: dict = {"vandq_u8": lambda a, b: bytes(x & y for x, y in zip(a, b)),
+               "veorq_u8": lambda a, b: bytes(x ^ y for x, y in zip(a, b)),
+               "vdupq_n_u8": lambda x: bytes([x] * 16)}
+for _lane in ("u8", "s8", "u16", "s16"):
+    _wide = f"{_lane[0]}{2 * int(_lane[1:])}"
+    _NEON |= {
+        f"vreinterpretq_{_lane}_u8": lambda v: v, f"vreinterpretq_u8_{_lane}": lambda v: v,
+        f"vget_low_{_lane}": lambda v: v[:8],
+        f"vmovl_{_lane}": lambda v, lane=_lane, wide=_wide: _vector(_lanes(v, lane), wide),
+        f"vshrq_n_{_lane}": lambda v, n, lane=_lane: _vector([x >> n for x in _lanes(v, lane)], lane),
+        f"vshlq_n_{_lane}": lambda v, n, lane=_lane: _vector([x << n for x in _lanes(v, lane)], lane),
+        f"vuzp1q_{_lane}": lambda a, b, lane=_lane: _vector(_lanes(a + b, lane)[::2], lane),
+        f"vuzp2q_{_lane}": lambda a, b, lane=_lane: _vector(_lanes(a + b, lane)[1::2], lane)}
 
 
 if __name__ == "__main__":

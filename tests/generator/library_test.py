@@ -7,10 +7,13 @@ import re
 import subprocess
 import tempfile
 import unittest
+from dataclasses import fields
+from itertools import product
 from pathlib import Path
 
 from generator import library
-from generator.isa_x86 import PRIMITIVES
+from generator.build import Compiler
+from generator.isas import primitives
 from tests.generator.support import ARCH, COMPILER
 
 _TABLE = """
@@ -31,7 +34,8 @@ message("${{UK_OBJECT_FLAGS}};${{UK_TILE_FLAGS}};${{UK_FLAGS_{arch}_{level}}}")
 class TableTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls) -> None:
-        cls.table = subprocess.run([COMPILER, "-E", "-P", "-x", "c++", f"-I{library.ROOT}", "-"],
+        target = Compiler.find(COMPILER).target_flags(ARCH)
+        cls.table = subprocess.run([COMPILER, *target, "-E", "-P", "-x", "c++", f"-I{library.ROOT}", "-"],
                                    input=_TABLE, capture_output=True, text=True, check=True).stdout
 
     def test_hand_rows_are_those_of_the_preprocessor(self) -> None:
@@ -42,8 +46,10 @@ class TableTest(unittest.TestCase):
 
     def test_levels_are_those_of_the_preprocessor(self) -> None:
         expected = {}
-        for isa, numbers, features in re.findall(r"level (\w+) ((?:\d+, ){6})([^;]*);", self.table):
-            names = re.findall(r"UK_CPU_(?:FIELD7_)?X86_64_(\w+)", features)
+        numbers_of_level = len(fields(library.Level)) - len(("name", "features"))
+        row = rf"level (\w+) ((?:\d+, ){{{numbers_of_level}}})([^;]*);"
+        for isa, numbers, features in re.findall(row, self.table):
+            names = re.findall(rf"UK_CPU_(?:FIELD7_)?{ARCH.upper()}_(\w+)", features)
             expected[isa] = library.Level(isa, *map(int, re.findall(r"\d+", numbers)),
                                           frozenset(names))
         self.assertTrue(expected)
@@ -52,23 +58,26 @@ class TableTest(unittest.TestCase):
 
 class LevelTest(unittest.TestCase):
     def test_a_level_is_served_by_itself_and_what_it_contains(self) -> None:
-        def served_by(level: str) -> list[str]:
-            return [found.name for found in library.levels_served_by(ARCH, level)]
+        def served_by(arch: str, level: str) -> list[str]:
+            return [found.name for found in library.levels_served_by(arch, level)]
 
-        self.assertEqual(served_by("avx512_bf16"), ["avx512_bf16", "avx512_base", "avx2_fma", "sse2"])
-        self.assertEqual(served_by("avx_vnni"), ["avx_vnni", "avx2_fma", "sse2"])
-        self.assertEqual(served_by("sse2"), ["sse2"])
+        self.assertEqual(served_by("x86_64", "avx512_bf16"),
+                         ["avx512_bf16", "avx512_base", "avx2_fma", "sse2"])
+        self.assertEqual(served_by("x86_64", "avx_vnni"), ["avx_vnni", "avx2_fma", "sse2"])
+        self.assertEqual(served_by("x86_64", "sse2"), ["sse2"])
+        self.assertEqual(served_by("arm_64", "fp16fml"), ["fp16fml", "fullfp16", "neon"])
+        self.assertEqual(served_by("arm_64", "i8mm"), ["i8mm", "neon"])
 
 
 class FlagsTest(unittest.TestCase):
     def test_flags_are_those_of_cmake(self) -> None:
-        for compiler_id in ("GNU", "Clang"):
-            for level in PRIMITIVES:
-                with self.subTest(compiler=compiler_id, level=level):
-                    self._check(compiler_id, level)
+        for compiler_id, arch in product(("GNU", "Clang"), library.ARCHS):
+            for level in primitives(arch):
+                with self.subTest(compiler=compiler_id, arch=arch, level=level):
+                    self._check(compiler_id, arch, level)
 
-    def _check(self, compiler_id: str, level: str) -> None:
-        script = _FLAGS.format(root=library.ROOT, arch=ARCH, level=level)
+    def _check(self, compiler_id: str, arch: str, level: str) -> None:
+        script = _FLAGS.format(root=library.ROOT, arch=arch, level=level)
         with tempfile.TemporaryDirectory() as directory:
             path = Path(directory) / "flags.cmake"
             path.write_text(script)
@@ -76,7 +85,7 @@ class FlagsTest(unittest.TestCase):
                        "-P", str(path)]
             ran = subprocess.run(command, capture_output=True, text=True, check=True)
         expected = [flag for flag in ran.stderr.strip().split(";") if flag]
-        flags = list(library.compiler_flags(ARCH, level, compiler_id))
+        flags = list(library.compiler_flags(arch, level, compiler_id))
         self.assertEqual(flags, expected)
 
 

@@ -6,17 +6,18 @@ import re
 import unittest
 from collections import Counter
 from functools import cache
+from itertools import product
 
 from generator import library
 from generator.copy_tile import CopyTile
 from generator.emit import emit
+from generator.library import ARCHS
 from generator.model import BITS, RequestError, Tile
 from generator.plan import Plan, make_plan, registers_needed
 from generator.select import choose_primitive
 from tests.generator.support import SIZE_CLASSES, draw_tiles, seeds_and_main, strata
 
 SEEDS = [1, 2]
-TILES_PER_SEED = len(strata())
 
 _BLOCK = re.compile(r"^void (block_\d+x\d+)\(char\* out, .*?^}$", re.MULTILINE | re.DOTALL)
 # Of the calls with and without prefetching, those without.
@@ -26,16 +27,16 @@ _STORE = re.compile(r"store_\d+<(\d+)>\(out(?: \+ (\d+))?, ")
 
 @cache
 def _plans() -> list[Plan]:
-    return [make_plan(tile, choose_primitive(tile))
-            for seed in SEEDS for tile in draw_tiles(seed, TILES_PER_SEED)]
+    return [make_plan(tile, choose_primitive(tile)) for seed in SEEDS for arch in ARCHS
+            for tile in draw_tiles(seed, len(strata(arch)), arch)]
 
 
 class DrawTest(unittest.TestCase):
     def test_covers_every_stratum_and_size(self) -> None:
-        for seed in SEEDS:
-            tiles = draw_tiles(seed, TILES_PER_SEED)
+        for seed, arch in product(SEEDS, ARCHS):
+            tiles = draw_tiles(seed, len(strata(arch)), arch)
             drawn = {(t.type, t.isa, t.f32acc) for t in tiles}
-            self.assertEqual(drawn, {(s.tile.type, s.tile.isa, s.tile.f32acc) for s in strata()})
+            self.assertEqual(drawn, {(s.tile.type, s.tile.isa, s.tile.f32acc) for s in strata(arch)})
             for sizes in SIZE_CLASSES:
                 self.assertTrue(set(sizes) & {t.m0 for t in tiles}, f"M0 of {sizes}, seed {seed}")
                 self.assertTrue(set(sizes) & {t.n0 for t in tiles}, f"N0 of {sizes}, seed {seed}")
@@ -98,7 +99,8 @@ class SourceTest(unittest.TestCase):
 
 class NameTest(unittest.TestCase):
     def test_symbols_round_trip(self) -> None:
-        for tile in [*(plan.tile for plan in _plans()), *library.hand_rows("x86_64")]:
+        hand = [tile for arch in ARCHS for tile in library.hand_rows(arch)]
+        for tile in [*(plan.tile for plan in _plans()), *hand]:
             self.assertEqual(type(tile).from_symbol(tile.symbol), tile)
 
     def test_other_names_are_refused(self) -> None:

@@ -17,8 +17,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Callable, Sequence
 
+from generator.build import Compiler
 from generator.library import AnyTile
-from tests.generator.support import ARCH, COMPILER, draw_tiles, request_text, run_generator, strata
+from generator.model import MAX_K0, MAX_TILE, Tile
+from tests.generator.support import (ARCH, COMPILER, EMULATOR, draw_tiles, request_text,
+                                     run_generator, strata)
 
 
 def _build(requests: list[str], directory: Path, jobs: int) -> Path:
@@ -32,29 +35,32 @@ def _build(requests: list[str], directory: Path, jobs: int) -> Path:
         sys.exit(ran.stderr.strip())
     shared = directory / "tiles.so"
     names = sorted(str(path) for path in objects.glob("*.o"))
-    subprocess.run([COMPILER, "-shared", "-nostdlib", "-o", shared, *names], check=True)
+    target = Compiler.find(COMPILER).target_flags(ARCH)
+    subprocess.run([COMPILER, *target, "-shared", "-nostdlib", "-o", shared, *names], check=True)
     return shared
 
 
 def random_test(description: str | None, count: int,
-                draw: Callable[[int, int], Sequence[AnyTile]],
+                draw: Callable[[int, int, int], Sequence[AnyTile]],
                 text: Callable[[AnyTile], str]) -> int:
-    """A program that checks what draw(seed, count) returns; text() makes requests of it."""
+    """A program that checks what draw(seed, count, most) returns; text() makes requests of it."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("conformance", help="the tool ukernel_conformance")
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 32),
                         help="random by default, and printed")
     parser.add_argument("--count", type=int, default=count,
                         help="of requests; by default %(default)s, which gives each kind its turn")
+    parser.add_argument("--most", type=int, default=MAX_TILE**2 * MAX_K0,
+                        help="elements or products of a tile: an emulator takes its time for each")
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
     options = parser.parse_args()
     print(f"seed {options.seed}", flush=True)
-    tiles = draw(options.seed, options.count)
+    tiles = draw(options.seed, options.count, options.most)
     with tempfile.TemporaryDirectory() as directory:
         shared = _build([text(tile) for tile in tiles], Path(directory), options.jobs)
 
         def check(tile: AnyTile) -> tuple[str, str]:
-            ran = subprocess.run([options.conformance, "--so", shared, "--symbol", tile.symbol],
+            ran = subprocess.run([*EMULATOR, options.conformance, "--so", shared, "--symbol", tile.symbol],
                                  capture_output=True, text=True)
             verdict = {"pass": "passed", "skip": "skipped"}.get(ran.stdout[:4], "failed")
             if ran.returncode and verdict != "failed":
@@ -77,5 +83,9 @@ def random_test(description: str | None, count: int,
     return 1 if counts["failed"] or not counts["passed"] else 0
 
 
+def _draw(seed: int, count: int, most: int) -> list[Tile]:
+    return draw_tiles(seed, count, most=most)
+
+
 if __name__ == "__main__":
-    sys.exit(random_test(__doc__, len(strata()), draw_tiles, request_text))
+    sys.exit(random_test(__doc__, len(strata()), _draw, request_text))

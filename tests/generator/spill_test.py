@@ -1,4 +1,5 @@
-"""No K loop spills or moves its accumulators: spill_test.py <libukernel.a>, which objdump disassembles.
+"""No K loop spills or moves its accumulators: spill_test.py <libukernel.a> [arch], which objdump
+disassembles.
 
 A K loop is a loop with a dot in it, an FMA, a dot product or a multiplication, and with no smaller one
 that has a dot. In it,
@@ -27,13 +28,51 @@ from typing import Iterable, Iterator
 _FUNCTION = re.compile(r"[0-9a-f]+ <(.*)>:$")
 _INSTRUCTION = re.compile(r" *([0-9a-f]+):\t(\S+) *(.*)")
 _TILE = re.compile(r"(uk_mmt4d_tile_\w+?)(?:_blocks.*)?$")
-_DOT = re.compile(r"v?fn?m(add|sub)\d+p|vpdp|vdpbf16ps|v?pmadd|v?mulp[sd]$")
-_VECTOR = re.compile(r"%[xyz]mm\d+")
-_NARROW = re.compile(r"v?mov([dq]|s[sd]|[lh]p[sd]|ddup)|v?p?broadcast.*|v?pmov[sz]x.*|v?cvt(ph2ps|ps2pd)|"
-                     r"v?p?(insr|extr|insert|extract).*|v?(add|sub|mul|div)s[sd]")
-_MOVE = re.compile(r"vmov(dqa(32|64)?|dqu(8|16|32|64)?|[au]p[sd])$")
+
+
+@dataclass(frozen=True)
+class Assembly:
+    """How objdump writes an architecture's instructions."""
+
+    objdump: str
+    dot: re.Pattern[str]
+    slot: re.Pattern[str]  # an operand in memory, and its base
+    vector: re.Pattern[str]  # operands that are whole vectors
+    not_vector: re.Pattern[str]  # or parts of them, all the same
+    narrow: re.Pattern[str]  # instructions that move part of a vector
+    store: re.Pattern[str] | None  # None: where the slot is the last operand
+    stack_pointer: str
+    frame_pointer: str
+    makes_frame_pointer: tuple[str, str]
+    jump: re.Pattern[str]
+    ends_path: re.Pattern[str]
+    call: str
+    move: re.Pattern[str]  # of a whole register to another
+
+
+ASSEMBLY = {
+    "x86_64": Assembly(
+        objdump="objdump", dot=re.compile(r"v?fn?m(add|sub)\d+p|vpdp|vdpbf16ps|v?pmadd|v?mulp[sd]$"),
+        slot=re.compile(r"(?<![\w%)])(-?(?:0x[0-9a-f]+)?)\(%(rsp|rbp)\)"),
+        vector=re.compile(r"%[xyz]mm\d+"), not_vector=re.compile(r"\{(%k|1to)"),
+        narrow=re.compile(r"v?mov([dq]|s[sd]|[lh]p[sd]|ddup)|v?p?broadcast.*|v?pmov[sz]x.*|"
+                          r"v?cvt(ph2ps|ps2pd)|v?p?(insr|extr|insert|extract).*|"
+                          r"v?(add|sub|mul|div)s[sd]"),
+        store=None, stack_pointer="rsp", frame_pointer="rbp", makes_frame_pointer=("mov", "%rsp,%rbp"),
+        jump=re.compile("j"), ends_path=re.compile("jmp|ret|ud2"), call="call",
+        move=re.compile(r"vmov(dqa(32|64)?|dqu(8|16|32|64)?|[au]p[sd]) %\w+,%\w+")),
+    "arm_64": Assembly(
+        objdump="aarch64-linux-gnu-objdump",
+        dot=re.compile(r"fmlal?2?$|bfmmla|bfdot|smlal2?$|[su]{1,2}dot|us?mmla|smmla"),
+        # A pre- or post-indexed address moves.
+        slot=re.compile(r"\[(sp|x29)(?:, (#-?\d+))?\](?!,|!)"), vector=re.compile(r"\b[qv]\d+|\bd\d+"),
+        not_vector=re.compile(r"\}\[\d+\]"), narrow=re.compile("ld1r|ld[234].*"),
+        store=re.compile("st"), stack_pointer="sp", frame_pointer="x29",
+        makes_frame_pointer=("mov", "x29, sp"),
+        jump=re.compile(r"b$|b\.|cbn?z|tbn?z"), ends_path=re.compile("b$|ret|br$|udf"), call="bl",
+        move=re.compile(r"mov v\d+\.16b, v\d+\.16b")),
+}
 MOST_MOVES = 0.28  # GCC 12 renames some of the accumulators of two FMAs a step
-_SLOT = re.compile(r"(?<![\w%)])(-?(?:0x[0-9a-f]+)?)\(%(rsp|rbp)\)")
 
 
 @dataclass
@@ -41,6 +80,7 @@ class Instruction:
     address: int
     mnemonic: str
     operands: str
+    assembly: Assembly
 
     @property
     def text(self) -> str:
@@ -49,17 +89,28 @@ class Instruction:
     @property
     def target(self) -> int | None:
         """Of a jump inside the function."""
-        found = re.match(r"([0-9a-f]+) <", self.operands) if self.mnemonic.startswith("j") else None
+        if not self.assembly.jump.match(self.mnemonic):
+            return None
+        found = re.search(r"\b([0-9a-f]+) <", self.operands)
         return int(found[1], 16) if found else None
 
     @property
+    def is_dot(self) -> bool:
+        return self.assembly.dot.match(self.mnemonic) is not None
+
+    @property
+    def is_call(self) -> bool:
+        return self.mnemonic.startswith(self.assembly.call)
+
+    @property
     def ends_path(self) -> bool:
-        return self.mnemonic.startswith(("jmp", "ret", "ud2"))
+        return self.assembly.ends_path.match(self.mnemonic) is not None
 
 
 @dataclass
 class Function:
     name: str
+    assembly: Assembly
     instructions: list[Instruction] = field(default_factory=list)
 
     @property
@@ -68,9 +119,10 @@ class Function:
         return found[1] if found else ""
 
 
-def disassemble(library: str) -> Iterator[Function]:
+def disassemble(library: str, arch: str) -> Iterator[Function]:
     """The functions of mmt4d tiles: the tile's own, and the blocks of rows that it calls."""
-    command = ["objdump", "-d", "--no-show-raw-insn", "-w", library]
+    assembly = ASSEMBLY[arch]
+    command = [assembly.objdump, "-d", "--no-show-raw-insn", "-w", library]
     function = None
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout
@@ -78,12 +130,13 @@ def disassemble(library: str) -> Iterator[Function]:
             if header := _FUNCTION.match(line):
                 if function and function.tile:
                     yield function
-                function = Function(header[1])
+                function = Function(header[1], assembly)
             elif function and (found := _INSTRUCTION.match(line)):
-                mnemonic, operands = found[2], found[3].strip()
+                mnemonic, operands = found[2], found[3].partition("//")[0].strip()
                 while mnemonic in ("{vex}", "{evex}", "notrack", "bnd"):
                     mnemonic, _, operands = operands.partition(" ")
-                function.instructions.append(Instruction(int(found[1], 16), mnemonic, operands.strip()))
+                function.instructions.append(
+                    Instruction(int(found[1], 16), mnemonic, operands.strip(), assembly))
         if function and function.tile:
             yield function
     if process.returncode:
@@ -141,7 +194,7 @@ def k_loops(function: Function) -> list[list[Instruction]]:
         # A jump to the next instruction is a tail call that the linker has yet to resolve.
         if (target := instruction.target) in at and at[target] != i + 1:
             after[i].append(at[target])
-    dots = {i for i, instruction in enumerate(instructions) if _DOT.match(instruction.mnemonic)}
+    dots = {i for i, instruction in enumerate(instructions) if instruction.is_dot}
     loops = []
     waiting = [loop for loop in _cycles(after, set(after)) if loop & dots]
     while waiting:
@@ -158,21 +211,25 @@ def k_loops(function: Function) -> list[list[Instruction]]:
 # ---------------------------------------------------------------- spills
 
 def _frame_pointer(function: Function) -> bool:
-    return any(i.mnemonic == "mov" and i.operands == "%rsp,%rbp" for i in function.instructions)
+    return any((i.mnemonic, i.operands) == function.assembly.makes_frame_pointer
+               for i in function.instructions)
 
 
 def vector_slots(function: Function, loop: Iterable[Instruction]) -> tuple[dict, dict]:
     """The instructions that store a vector to a fixed slot, and those that read one, by slot."""
-    bases = {"rsp", "rbp"} if _frame_pointer(function) else {"rsp"}
+    a = function.assembly
+    bases = {a.stack_pointer, a.frame_pointer} if _frame_pointer(function) else {a.stack_pointer}
     stores: dict[str, list[Instruction]] = {}
     loads: dict[str, list[Instruction]] = {}
     for instruction in loop:
         operands = instruction.operands
-        slot = _SLOT.search(operands)
-        if (slot and slot[2] in bases and _VECTOR.search(operands)
-                and not re.search(r"\{(%k|1to)", operands)
-                and not _NARROW.fullmatch(instruction.mnemonic)):
-            by_slot = stores if operands.endswith(slot[0]) else loads
+        slot = a.slot.search(operands)
+        if (slot and bases & set(slot.groups()) and a.vector.search(operands)
+                and not a.not_vector.search(operands)
+                and not a.narrow.fullmatch(instruction.mnemonic)):
+            stored = (a.store.match(instruction.mnemonic) is not None if a.store else
+                      operands.endswith(slot[0]))
+            by_slot = stores if stored else loads
             by_slot.setdefault(slot[0], []).append(instruction)
     return stores, loads
 
@@ -181,20 +238,15 @@ def what_spills(function: Function, loop: list[Instruction]) -> tuple[list[Instr
     """Calls, and what touches the slots that the loop writes; and how many slots it only reads."""
     stores, loads = vector_slots(function, loop)
     touching = [i for slot in stores for i in stores[slot] + loads.get(slot, [])]
-    calls = [i for i in loop if i.mnemonic.startswith("call")]
+    calls = [i for i in loop if i.is_call]
     return calls + touching, len(loads.keys() - stores.keys())
 
 
-def moves(loop: list[Instruction]) -> int:
-    """Copies of a whole register."""
-    return sum(1 for i in loop if _MOVE.match(i.mnemonic) and re.fullmatch(r"%\w+,%\w+", i.operands))
-
-
-def check(library: str) -> int:
+def check(library: str, arch: str) -> int:
     loops: dict[str, int] = {}
     wrong: dict[str, list[str]] = {}
     rereads: dict[str, int] = {}
-    for function in disassemble(library):
+    for function in disassemble(library, arch):
         tile = function.tile
         loops.setdefault(tile, 0)
         for loop in k_loops(function):
@@ -203,8 +255,9 @@ def check(library: str) -> int:
             if spilled:
                 wrong.setdefault(tile, []).append(f"{spilled[0].text} at {spilled[0].address:#x} in "
                                                   f"{function.name}, and {len(spilled) - 1} more")
-            if moves(loop) > MOST_MOVES * len(loop):
-                wrong.setdefault(tile, []).append(f"{moves(loop)} of {len(loop)} instructions in "
+            moves = sum(1 for i in loop if ASSEMBLY[arch].move.fullmatch(i.text))
+            if moves > MOST_MOVES * len(loop):
+                wrong.setdefault(tile, []).append(f"{moves} of {len(loop)} instructions in "
                                                   f"{function.name} copy a register")
             if reread:
                 rereads[tile] = max(reread, rereads.get(tile, 0))
@@ -220,7 +273,8 @@ def check(library: str) -> int:
 
 
 if __name__ == "__main__":
-    if not shutil.which("objdump"):
-        print("skipped: no objdump (Debian: binutils)")
+    arch = sys.argv[2] if len(sys.argv) > 2 else "x86_64"
+    if not shutil.which(ASSEMBLY[arch].objdump):
+        print(f"skipped: no {ASSEMBLY[arch].objdump} (Debian: binutils, binutils-aarch64-linux-gnu)")
         sys.exit()
-    sys.exit(check(sys.argv[1]))
+    sys.exit(check(sys.argv[1], arch))

@@ -12,12 +12,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from generator import library
-from generator.isa_x86 import PRIMITIVES
+from generator.isas import primitives
 from generator.model import BITS, MAX_K0, MAX_TILE, TYPES, RequestError, Tile
 from generator.select import choose_primitive
 
-ARCH = "x86_64"
+# Of the build that runs the tests, with its compiler and what runs its programs.
+ARCH = os.environ.get("UK_ARCH", "x86_64")
 COMPILER = os.environ.get("CXX", "c++")
+EMULATOR = os.environ.get("UK_EMULATOR", "").split()
 
 _SIZES = list(range(1, MAX_TILE + 1))
 
@@ -39,14 +41,14 @@ class Stratum:
                        k0=numbers.choice(self.k0s))
 
 
-def strata() -> list[Stratum]:
+def strata(arch: str = ARCH) -> list[Stratum]:
     found = []
     for kind in TYPES.values():
         for f32acc in (False, True)[:1 + (BITS[kind.out] == 16)]:
-            for level in PRIMITIVES:
+            for level in primitives(arch):
                 for k0s in K0_CLASSES:
                     try:
-                        tile = Tile(kind, 1, 1, k0s[0], ARCH, level, f32acc)
+                        tile = Tile(kind, 1, 1, k0s[0], arch, level, f32acc)
                         choose_primitive(tile)
                     except RequestError:
                         continue
@@ -54,16 +56,20 @@ def strata() -> list[Stratum]:
     return found
 
 
-def draw_tiles(seed: int, count: int) -> list[Tile]:
-    """Distinct tiles: the strata in turn, and in turn all pairs of classes of M0 and N0."""
+def draw_tiles(seed: int, count: int, arch: str = ARCH, most: int = MAX_TILE**2 * MAX_K0
+               ) -> list[Tile]:
+    """Distinct tiles of at most so many products a k step: the strata in turn, and in turn all pairs
+    of classes of M0 and N0."""
     numbers = random.Random(seed)
-    rooms = strata()
+    rooms = strata(arch)
     sizes = [(m0s, n0s) for m0s in SIZE_CLASSES for n0s in SIZE_CLASSES]
     numbers.shuffle(rooms)
     numbers.shuffle(sizes)
     tiles: dict[Tile, None] = {}
     for i in range(count):
         tile = rooms[i % len(rooms)].draw(numbers, *sizes[i % len(sizes)])
+        while tile.m0 * tile.n0 * tile.k0 > most:
+            tile = rooms[i % len(rooms)].draw(numbers, *numbers.choice(sizes))
         tiles[tile] = None
     return list(tiles)
 
