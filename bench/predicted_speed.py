@@ -24,6 +24,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "generator")]
 
+from generator import library, model  # noqa: E402
 from generator.document import replace_block  # noqa: E402
 from spill_test import Instruction, disassemble, k_loops  # noqa: E402
 
@@ -38,8 +39,6 @@ CORES = {"cortex-a55": _ARMV8_2, "neoverse-n1": _ARMV8_2, "neoverse-v1": _ALL, "
 
 _SYMBOL = re.compile(r"uk_mmt4d_tile_(?P<type>[a-z0-9]+)_(?P<shape>\d+x\d+x\d+)_arm_64_"
                      r"(?P<level>[a-z0-9]+)(?P<suffix>_f32acc)?$")
-_ROW = re.compile(r"^UK_MMT4D_TILE\((\w+), (\w+), (\w+), (\d+), (\d+), (\d+), arm_64, (\w+), (\w+)\)",
-                  re.MULTILINE)
 _JUMP = re.compile(r"b$|b\.|cbn?z|tbn?z")
 _REGISTER = re.compile(r"v\d+")
 
@@ -111,24 +110,19 @@ class Tile:
 
 def hand_written() -> list[str]:
     """In the order of their rows."""
-    symbols = []
-    for level in _ALL:
-        rows = (ROOT / "arch" / "arm_64" / level / "tiles.inc").read_text(encoding="utf-8")
-        for lhs, rhs, out, m0, n0, k0, isa, numerics in _ROW.findall(rows):
-            suffix = "_f32acc" if numerics.endswith("f32acc") else ""
-            symbols.append(f"uk_mmt4d_tile_{lhs}{rhs}{out}_{m0}x{n0}x{k0}_arm_64_{isa}{suffix}")
-    return symbols
+    tiles = [tile for tile in library.hand_rows("arm_64") if isinstance(tile, model.Tile)]
+    return [tile.symbol for tile in sorted(tiles, key=lambda tile: _ALL.index(tile.isa))]
 
 
-def read_tiles(library: str, pattern: str, generated: bool) -> list[Tile]:
+def read_tiles(path: str, pattern: str, generated: bool) -> list[Tile]:
     loops: dict[str, list[Loop]] = {}
-    for function in disassemble(library, "arm_64"):
+    for function in disassemble(path, "arm_64"):
         found = [Loop(tuple(instructions)) for instructions in k_loops(function)]
         loops.setdefault(function.tile, []).extend(found)
     by_hand = hand_written()
     order = by_hand + (sorted(loops.keys() - set(by_hand)) if generated else [])
     if missing := [symbol for symbol in by_hand if symbol not in loops]:
-        raise SystemExit(f"{library} has no {missing[0]}")
+        raise SystemExit(f"{path} has no {missing[0]}")
     return [Tile(symbol, main_loops(loops[symbol])) for symbol in order if re.search(pattern, symbol)]
 
 

@@ -46,11 +46,17 @@ UK_INLINE void prefetch_rhs(const char* rhs, int bytes) {
   }
 }
 
+// Leaves what is computed before it apart from what follows.
+template <class Vector>
+UK_INLINE Vector in_order(Vector v) {
+  asm("" : "+w"(v));
+  return v;
+}
+
 // A vector as it was loaded. GCC loads the lanes that instructions pick one by one otherwise.
 template <class Vector>
 UK_INLINE Vector whole(Vector v) {
-  asm("" : "+w"(v));
-  return v;
+  return in_order(v);
 }
 
 UK_INLINE int32_t load_s32(const char* p) {
@@ -69,13 +75,6 @@ template <class Acc, class... Accs>
 UK_INLINE void load_after(Acc& acc, Accs&... accs) {
   load_after(acc);
   load_after(accs...);
-}
-
-// Leaves what is computed before it apart from what follows.
-template <class Vector>
-UK_INLINE Vector in_order(Vector v) {
-  asm("" : "+w"(v));
-  return v;
 }
 
 // What has more columns than a vector.
