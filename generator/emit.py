@@ -204,14 +204,15 @@ class BlockShape:
     def barriers(self) -> list[int]:
         """The parts whose dots keep their order."""
         p, first_parts = self.p, [passes[0] for passes in self.passes]
-        # An addition can be rearranged with the next one, the sum in an instruction cannot: its
-        # accumulator can only be renamed, which costs moves at the end of the step. Partial sums are
-        # renamed where one dot a step would not be.
+        # An addition can be rearranged with the next one. The sum in an instruction cannot, its
+        # accumulator can only be renamed, which costs moves at the end of the step; but of many parts
+        # compilers would bring those of later dots into registers first. Partial sums are renamed where
+        # one dot a step would not be.
         adds = p.dot_cost.total > 1
         dots = len(first_parts) * self.plan.dots * (1 if adds else self.plan.spread)
         if not p.keep_order or (dots == 1 and p.keep_order == "several"):
             return []
-        return first_parts if adds else first_parts[-1:]
+        return first_parts if adds or len(first_parts) > 2 else first_parts[-1:]
 
     # ------------------------------------------------------------ K loop, rows as they lie
 

@@ -18,9 +18,9 @@ STEPS_IN_BLOCK = 64
 
 def one_by_one(p: Primitive, rows: int, vectors: int) -> bool:
     """Whether a step loads and multiplies one vector of columns after the other: with one row each is
-    used once. Rounding in software is long enough to overlap with the next vector's."""
+    used once. Rounding in software, or several parts, are long enough to overlap with the next one."""
     return (rows == 1 and vectors > 1 and not p.vectors_of_rows
-            and p.numerics != "round_each_step")
+            and p.numerics != "round_each_step" and p.parts <= 2)
 
 
 def registers_needed(p: Primitive, rows: int, vectors: int, decoded: bool) -> int:
