@@ -24,8 +24,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "generator")]
 
-from generator import library, model  # noqa: E402
+from generator import library  # noqa: E402
 from generator.document import replace_block  # noqa: E402
+from generator.model import Tile  # noqa: E402
 from spill_test import Instruction, disassemble, k_loops  # noqa: E402
 
 MCA = "llvm-mca-19"
@@ -37,9 +38,6 @@ _ARMV8_2 = ("neon", "fullfp16", "dotprod")
 _ALL = (*_ARMV8_2, "fp16fml", "bf16", "i8mm")
 CORES = {"cortex-a55": _ARMV8_2, "neoverse-n1": _ARMV8_2, "neoverse-v1": _ALL, "neoverse-v2": _ALL}
 
-_SYMBOL = re.compile(r"uk_mmt4d_tile_(?P<type>[a-z0-9]+)_(?P<shape>\d+x\d+x\d+)_arm_64_"
-                     r"(?P<level>[a-z0-9]+)(?P<suffix>_f32acc)?$")
-_JUMP = re.compile(r"b$|b\.|cbn?z|tbn?z")
 _REGISTER = re.compile(r"v\d+")
 
 
@@ -58,7 +56,7 @@ class Loop:
     @property
     def text(self) -> str:
         """For llvm-mca, which has no use for where a jump leads."""
-        return "\n".join("b.ne ." if _JUMP.match(i.mnemonic) else i.text for i in self.instructions)
+        return "\n".join("b.ne ." if i.assembly.jump.match(i.mnemonic) else i.text for i in self.instructions)
 
     @property
     def multiply_add(self) -> str:
@@ -93,69 +91,59 @@ def peak_text(multiply_add: str) -> str:
 
 
 @dataclass(frozen=True)
-class Tile:
-    symbol: str
+class TileLoops:
+    tile: Tile
     loops: list[Loop]
 
-    @property
-    def level(self) -> str:
-        return self.match["level"]
 
-    @property
-    def match(self) -> re.Match[str]:
-        found = _SYMBOL.match(self.symbol)
-        assert found, self.symbol
-        return found
-
-
-def hand_written() -> list[str]:
+def hand_written() -> list[Tile]:
     """In the order of their rows."""
-    tiles = [tile for tile in library.hand_rows("arm_64") if isinstance(tile, model.Tile)]
-    return [tile.symbol for tile in sorted(tiles, key=lambda tile: _ALL.index(tile.isa))]
+    tiles = [tile for tile in library.hand_rows("arm_64") if isinstance(tile, Tile)]
+    return sorted(tiles, key=lambda tile: _ALL.index(tile.isa))
 
 
-def read_tiles(path: str, pattern: str, generated: bool) -> list[Tile]:
-    loops: dict[str, list[Loop]] = {}
+def read_tiles(path: str, pattern: str, generated: bool) -> list[TileLoops]:
+    loops: dict[Tile, list[Loop]] = {}
     for function in disassemble(path, "arm_64"):
         found = [Loop(tuple(instructions)) for instructions in k_loops(function)]
-        loops.setdefault(function.tile, []).extend(found)
+        loops.setdefault(Tile.from_symbol(function.tile), []).extend(found)
     by_hand = hand_written()
-    order = by_hand + (sorted(loops.keys() - set(by_hand)) if generated else [])
-    if missing := [symbol for symbol in by_hand if symbol not in loops]:
-        raise SystemExit(f"{path} has no {missing[0]}")
-    return [Tile(symbol, main_loops(loops[symbol])) for symbol in order if re.search(pattern, symbol)]
+    others = sorted(loops.keys() - set(by_hand), key=lambda tile: tile.symbol)
+    if missing := [tile for tile in by_hand if tile not in loops]:
+        raise SystemExit(f"{path} has no {missing[0].symbol}")
+    return [TileLoops(tile, main_loops(loops[tile])) for tile in by_hand + others * generated
+            if re.search(pattern, tile.symbol)]
 
 
-def percentages(core: str, tiles: list[Tile]) -> dict[str, float]:
-    """Of the peak, by symbol, for the tiles whose level the core has."""
-    tiles = [tile for tile in tiles if tile.level in CORES[core]]
-    kinds = list({loop.multiply_add: None for tile in tiles for loop in tile.loops})
-    texts = [peak_text(kind) for kind in kinds] + [loop.text for tile in tiles for loop in tile.loops]
+def percentages(core: str, tiles: list[TileLoops]) -> dict[Tile, float]:
+    """Of the peak, for the tiles whose level the core has."""
+    tiles = [t for t in tiles if t.tile.isa in CORES[core]]
+    kinds = list({loop.multiply_add: None for t in tiles for loop in t.loops})
+    texts = [peak_text(kind) for kind in kinds] + [loop.text for t in tiles for loop in t.loops]
     if not tiles:
         return {}
     measured = cycles(core, texts)
     peak = {kind: 24 / total for kind, total in zip(kinds, measured)}
     totals = iter(measured[len(kinds):])
     found = {}
-    for tile in tiles:
-        ideal = sum(len(loop.dots) / peak[loop.multiply_add] for loop in tile.loops)
-        found[tile.symbol] = 100 * ideal / sum(next(totals) for _ in tile.loops)
+    for t in tiles:
+        ideal = sum(len(loop.dots) / peak[loop.multiply_add] for loop in t.loops)
+        found[t.tile] = 100 * ideal / sum(next(totals) for _ in t.loops)
     return found
 
 
-def table(tiles: list[Tile]) -> str:
+def table(tiles: list[TileLoops]) -> str:
     by_core = {core: percentages(core, tiles) for core in CORES}
     lines = ["Static predictions by llvm-mca of the K loops, operands in L1, in % of what the core does of",
              "the loop's multiply-add alone; nothing here was measured. *Loop* is its instructions, and how",
              "many of them are multiply-adds.", "",
              f"| tile | level | loop | {' | '.join(CORES)} |",
              f"|---|---|--:|{'--:|' * len(CORES)}"]
-    for tile in tiles:
-        loop = tile.loops[0]
-        cells = [f"{by_core[core][tile.symbol]:.0f}" if tile.symbol in by_core[core] else "–"
-                 for core in CORES]
-        name = f"{tile.match['type']} {tile.match['shape']}{' f32acc' if tile.match['suffix'] else ''}"
-        lines.append(f"| {name} | {tile.level} | {len(loop.instructions)} / {len(loop.dots)} | "
+    for t in tiles:
+        tile, loop = t.tile, t.loops[0]
+        cells = [f"{by_core[core][tile]:.0f}" if tile in by_core[core] else "–" for core in CORES]
+        name = f"{tile.type.name} {tile.m0}x{tile.n0}x{tile.k0}{' f32acc' * tile.f32acc}"
+        lines.append(f"| {name} | {tile.isa} | {len(loop.instructions)} / {len(loop.dots)} | "
                      f"{' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
 

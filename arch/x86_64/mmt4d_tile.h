@@ -21,23 +21,9 @@
 
 #include <immintrin.h>
 
-#include "ukernel/tile.h"
+#include "arch/mmt4d_tile.h"
 
 namespace {
-
-// How far ahead of its reads a tile prefetches a streaming RHS, in bytes. Nearer than 16 KiB the
-// requests in flight do not cover the memory's latency.
-constexpr int kPrefetchDistance = 16 << 10;
-constexpr int kCacheLine = 64;
-
-UK_INLINE void prefetch_rhs(const char* rhs, int bytes) {
-  // Integer arithmetic: the address may lie past the end of the buffer, which a prefetch ignores
-  // and a pointer must not do.
-  const uintptr_t ahead = reinterpret_cast<uintptr_t>(rhs) + kPrefetchDistance;
-  UK_UNROLL for (int b = 0; b < bytes; b += kCacheLine) {
-    _mm_prefetch(reinterpret_cast<const char*>(ahead + static_cast<uintptr_t>(b)), _MM_HINT_T0);
-  }
-}
 
 // Leaves a sum of integers as it is written. Compilers add up the terms of several steps first,
 // which need more registers than there are.
@@ -45,12 +31,6 @@ template <class Vector>
 UK_INLINE Vector in_order(Vector sum) {
   asm("" : "+v"(sum));
   return sum;
-}
-
-UK_INLINE int32_t load_s32(const char* p) {
-  int32_t v;
-  __builtin_memcpy(&v, p, sizeof(v));
-  return v;
 }
 
 UK_INLINE int64_t load_s64(const char* p) {
@@ -157,14 +137,5 @@ UK_INLINE void mmt4d_tile(void* out, const void* lhs, const void* rhs, uk_index_
 }
 
 }  // namespace
-
-// The body that UK_DEFINE_MMT4D_TILE calls for the rows of one type: UK_MMT4D_BODY(types,
-// Primitive).
-#define UK_MMT4D_BODY(types, ...)                                                          \
-  template <int M0, int N0, int K0>                                                        \
-  UK_INLINE void mmt4d_##types(void* out, const void* lhs, const void* rhs, uk_index_t k1, \
-                               uint32_t flags) {                                           \
-    mmt4d_tile<__VA_ARGS__, M0, N0, K0>(out, lhs, rhs, k1, flags);                         \
-  }
 
 #endif  // UKERNEL_ARCH_X86_64_MMT4D_TILE_H_
