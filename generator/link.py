@@ -1,0 +1,135 @@
+"""python3 -m generator link: an archive of the functions that compiled modules call."""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import sys
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Iterable
+
+from generator import library
+from generator.build import (Build, Options, Unit, make_index, tile_unit, tiles_to_make, write_output)
+from generator.link_inputs import find_llvm_nm, read_undefined
+from generator.link_names import Call, TileCall, find_call
+from generator.model import BITS, RequestError, Tile
+from generator.requests import Answer, Asked, Request, find_answer
+
+ARCHIVE = "libuk_link.a"
+
+
+@dataclass(frozen=True)
+class Harvest:
+    """What the inputs call that the generator can make."""
+
+    asked: dict[Request, Asked]
+    answers: dict[Request, Answer]
+    calls: dict[Call, Request]
+    places: dict[Call, str]
+
+
+class Unserved(Exception):
+    """Calls that cannot be served: a line for each."""
+
+
+def harvest(undefined: dict[str, str], arch: str, level: str) -> Harvest:
+    found = Harvest({}, {}, {}, {})
+    reasons = []
+    for symbol, place in undefined.items():
+        try:
+            call = find_call(symbol, arch)
+            if not call:
+                continue
+            request = call.request(level)
+            if request not in found.answers:
+                found.answers[request] = find_answer(request.tile(arch))
+        except RequestError as error:
+            reasons.append(f"{place}: {symbol}: {error}")
+            continue
+        found.asked.setdefault(request, Asked(place)).count += 1
+        found.calls[call] = request
+        found.places[call] = place
+    if reasons:
+        raise Unserved("\n".join(reasons))
+    return found
+
+
+# ---------------------------------------------------------------- sources
+
+def _calls_source(answer: Answer, calls: list[Call]) -> str:
+    from generator.emit import TEMPLATES  # Jinja2 takes longer than all else where all is cached
+    tile = answer.tile
+    if isinstance(tile, Tile):
+        op, tile_type = "mmt4d", "Mmt4dTile"
+        constants = [tile.m0, tile.n0, tile.k0,
+                     *(BITS[t] // 8 for t in (tile.type.lhs, tile.type.rhs, tile.type.out))]
+    else:
+        op, tile_type = tile.op, f"CopyTile<uk_{tile.op}_tile_fn>"
+        constants = [tile.tile0, tile.tile1, int(tile.width[1:]) // 8, str(tile.transposed).lower()]
+    return TEMPLATES.get_template("calls.cc.j2").render(
+        op=op, tile=tile, tile_type=tile_type, constants=constants,
+        forwarded=[call for call in calls if isinstance(call, TileCall)],
+        calls=[call for call in calls if not isinstance(call, TileCall)])
+
+
+def _library_source(path: str) -> str:
+    return (library.ROOT / path).read_text(encoding="utf-8")
+
+
+def _call_units(found: Harvest, arch: str, baseline: str) -> dict[Call, Unit]:
+    """The functions that one tile serves are compiled together, for any CPU."""
+    by_tile: dict[str, list[Call]] = {}
+    answers = {}
+    for call, request in found.calls.items():
+        answer = found.answers[request]
+        if call.symbol != answer.tile.symbol:
+            by_tile.setdefault(answer.tile.symbol, []).append(call)
+            answers[answer.tile.symbol] = answer
+    units = {}
+    for symbol, calls in by_tile.items():
+        calls.sort(key=lambda call: call.symbol)
+        digest = hashlib.sha256(repr(calls).encode()).hexdigest()[:16]
+        unit = Unit(f"{symbol}_calls_{digest}", baseline,
+                    partial(_calls_source, answers[symbol], calls), has_intrinsics=False)
+        units |= {call: unit for call in calls}
+    return units
+
+
+def _common_units(calls: Iterable[Call], baseline: str) -> list[Unit]:
+    """What the functions that take memrefs have in common."""
+    ops = sorted({call.request("").op for call in calls if not isinstance(call, TileCall)})
+    return [Unit(f"memref_{op}", baseline, partial(_library_source, f"generator/memref/{op}.cc"),
+                 has_intrinsics=False) for op in ops]
+
+
+# ---------------------------------------------------------------- the archive
+
+def link(options: Options, level: str, found: Harvest) -> None:
+    baseline = library.levels_served_by(options.arch, level)[-1].name
+    tiles = {symbol: tile_unit(answer)
+             for symbol, answer in tiles_to_make(options, found.answers).items()}
+    calls = _call_units(found, options.arch, baseline)
+    units = [*tiles.values(), *dict.fromkeys(calls.values()), *_common_units(calls, baseline)]
+    work = Build(options)
+    work.make(units)
+    files = {symbol: work.cached(unit) for symbol, unit in tiles.items()}
+    index = make_index(options, work.compiler, found.asked, found.answers, files, ARCHIVE)
+    index["calls"] = [{"symbol": call.symbol, "place": found.places[call], "request": request.text,
+                       "tile": found.answers[request].tile.symbol}
+                      for call, request in found.calls.items()]
+    write_output(options, [work.cached(unit) for unit in units], index, ARCHIVE)
+
+
+def run_link(arguments: argparse.Namespace, options: Options) -> int:
+    library.levels_served_by(options.arch, arguments.level)  # it exists
+    undefined = read_undefined(arguments.inputs, arguments.nm or find_llvm_nm())
+    try:
+        found = harvest(undefined, options.arch, arguments.level)
+    except Unserved as error:
+        lines = str(error).splitlines()
+        print(*lines, f"generator: {len(lines)} calls cannot be served; nothing was written", sep="\n",
+              file=sys.stderr)
+        return 1
+    link(options, arguments.level, found)
+    return 0
