@@ -51,9 +51,13 @@ def _best_answer(wanted: Call | TextOp, arch: str, levels: list[str]) -> tuple[R
 def harvest(inputs: list[str], nm: str | None, arch: str, levels: list[str]) -> Harvest:
     found = Harvest({}, {}, {}, {})
     reasons = []
+    best: dict[Request, tuple[Request, Answer]] = {}  # calls mostly want the same tiles
 
     def ask(wanted: Call | TextOp, place: str) -> Request:
-        request, answer = _best_answer(wanted, arch, levels)
+        first = wanted.request(levels[0])
+        if first not in best:
+            best[first] = _best_answer(wanted, arch, levels)
+        request, answer = best[first]
         found.answers[request] = answer
         found.asked.setdefault(request, Asked(place)).count += 1
         return request

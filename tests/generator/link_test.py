@@ -7,8 +7,10 @@ import json
 import os
 import random
 import re
+import shlex
 import shutil
 import subprocess
+import sys
 import tempfile
 import unittest
 from pathlib import Path
@@ -119,6 +121,9 @@ class LinkCase(unittest.TestCase):
         self.addCleanup(directory.cleanup)
         self.directory = Path(directory.name)
         self.out = self.directory / "out"
+        self.cc = self.directory / "cc"
+        self.cc.write_text(f'#!/bin/sh\nexec {shlex.quote(COMPILER)} -Wall -Wextra -Werror "$@"\n')
+        self.cc.chmod(0o755)
 
     def object(self, calls: list[str], name: str = "model", defines: tuple[str, ...] = ()) -> Path:
         """An object file with these undefined symbols."""
@@ -132,7 +137,7 @@ class LinkCase(unittest.TestCase):
 
     def arguments(self, *inputs: object) -> list[str]:
         return ["link", *map(str, inputs), "--level", LEVEL, "--arch", ARCH, "--out", str(self.out),
-                "--cache", str(self.directory / "cache")]
+                "--cache", str(self.directory / "cache"), "--cc", str(self.cc)]
 
     def link(self, *inputs: object) -> dict:
         """The index."""
@@ -372,6 +377,18 @@ class MlirTest(LinkCase):
                                  ("bf16", "f32"), ("bf16", "bf16"), ("i8", "i32"), ("i16", "i32"))
                     for space in (0, 1)]
         self.assertEqual([row["symbol"] for row in index["calls"]], sorted(expected))
+
+    @unittest.skipUnless(shutil.which("llc-19"), "no llc-19")
+    def test_commands_of_the_readme(self) -> None:
+        text = (library.ROOT / "README.md").read_text(encoding="utf-8")
+        section = text[text.index("## From MLIR's calls"):]
+        commands = re.search(r"```sh\n(.*?)```", section, re.DOTALL)[1]
+        # Not in the tree, and with the Python that is known to have Jinja2.
+        script = f'set -eu\npython3() {{ "{sys.executable}" "$@"; }}\n{commands}'
+        subprocess.run(["sh", "-c", script], cwd=self.directory, check=True,
+                       env={**os.environ, "XDG_CACHE_HOME": str(self.directory)})
+        name = f"{_CIFACE}linalg_mmt4d_viewsxsx16x1xf32_viewsxsx32x1xf32_viewsxsx16x32xf32"
+        self.assertIn(name, symbols(self.directory / "mmt4d.so", "--defined-only"))
 
     @unittest.skipUnless(_HAS_LEVEL, f"this CPU lacks {LEVEL}")
     def test_a_module_that_was_lowered_runs(self) -> None:
