@@ -10,7 +10,7 @@ from functools import partial
 from typing import Iterable
 
 from generator import library
-from generator.build import (Build, Options, Unit, make_index, tile_unit, tiles_to_make, write_output)
+from generator.build import Build, Options, Unit, make_index, tile_unit, tiles_to_make, write_output
 from generator.link_inputs import find_llvm_nm, read_undefined
 from generator.link_mlir import TextOp, read_ops
 from generator.link_names import Call, TileCall, find_call
@@ -21,7 +21,7 @@ ARCHIVE = "libuk_link.a"
 
 
 class Unserved(Exception):
-    """Calls that cannot be served: a line for each."""
+    """What cannot be served: a line for each as arguments."""
 
 
 @dataclass(frozen=True)
@@ -34,11 +34,10 @@ class Harvest:
     places: dict[Call, str]
 
 
-def _best_answer(wanted: Call | TextOp, arch: str, levels: list[str]) -> tuple[Request, Answer]:
+def _best_answer(requests: Iterable[Request], arch: str) -> tuple[Request, Answer]:
     """From the level that ranks highest, of those with a way of their own."""
     found = []
-    for level in levels:
-        request = wanted.request(level)
+    for request in requests:
         try:
             found.append((request, find_answer(request.tile(arch))))
         except RequestError as error:
@@ -51,13 +50,13 @@ def _best_answer(wanted: Call | TextOp, arch: str, levels: list[str]) -> tuple[R
 def harvest(inputs: list[str], nm: str | None, arch: str, levels: list[str]) -> Harvest:
     found = Harvest({}, {}, {}, {})
     reasons = []
-    best: dict[Request, tuple[Request, Answer]] = {}  # calls mostly want the same tiles
+    best: dict[tuple[Request, ...], tuple[Request, Answer]] = {}  # calls mostly want the same tiles
 
     def ask(wanted: Call | TextOp, place: str) -> Request:
-        first = wanted.request(levels[0])
-        if first not in best:
-            best[first] = _best_answer(wanted, arch, levels)
-        request, answer = best[first]
+        requests = tuple(wanted.request(level) for level in levels)
+        if requests not in best:
+            best[requests] = _best_answer(requests, arch)
+        request, answer = best[requests]
         found.answers[request] = answer
         found.asked.setdefault(request, Asked(place)).count += 1
         return request
@@ -81,7 +80,7 @@ def harvest(inputs: list[str], nm: str | None, arch: str, levels: list[str]) -> 
         except RequestError as error:
             reasons.append(f"{place}: {symbol}: {error}")
     if reasons:
-        raise Unserved("\n".join(reasons))
+        raise Unserved(*reasons)
     return found
 
 
@@ -157,9 +156,8 @@ def run_link(arguments: argparse.Namespace, options: Options) -> int:
     try:
         found = harvest(arguments.inputs, arguments.nm, options.arch, arguments.level)
     except Unserved as error:
-        lines = str(error).splitlines()
-        print(*lines, f"generator: {len(lines)} cannot be served; nothing was written", sep="\n",
-              file=sys.stderr)
+        print(*error.args, f"generator: {len(error.args)} cannot be served; nothing was written",
+              sep="\n", file=sys.stderr)
         return 1
     link(options, found)
     return 0

@@ -50,7 +50,8 @@ class NamesTest(unittest.TestCase):
     def test_views_round_trip(self) -> None:
         numbers = random.Random(1)
         for _ in range(1000):
-            made = View(tuple(numbers.choice((None, 0, 1, 7, 64, 11008)) for _ in range(numbers.randrange(6))),
+            rank = numbers.randrange(6)
+            made = View(tuple(numbers.choices((None, 0, 1, 7, 64, 11008), k=rank)),
                         numbers.choice(("f32", "bf16", "i8", "index", "f8E4M3FN")),
                         numbers.choice((0, 1, 255)))
             self.assertEqual(View.parse(made.text), made)
@@ -89,7 +90,8 @@ class NamesTest(unittest.TestCase):
                 ("linalg_mmt4d_", "'' is not a memref"),
                 ("linalg_mmt4d_view4x4xf32_view4x4xf32", "it has 2 memrefs"),
                 ("linalg_mmt4d_view1x1x1xf32_view1x1x1x1xf32_view1x1x1x1xf32", "LHS has 3 dimensions"),
-                ("linalg_mmt4d_view1x1x1x1xf32_view1x1x1x1xf32_view1x1x1x1xf3-2", "'view.*-2' is not a memref"),
+                ("linalg_mmt4d_view1x1x1x1xf32_view1x1x1x1xf32_view1x1x1x1xf3-2",
+                 "'view.*-2' is not a memref"),
                 ("linalg_mmt4d_view1x1x8x1xf32_view1x1x8x1xf32_view1x1x8x8xf16",
                  "no tile multiplies f32 by f32 into f16"),
                 ("linalg_mmt4d_view1x1x8x1xindex_view1x1x8x1xindex_view1x1x8x8xindex", "no tile multiplies"),
@@ -162,7 +164,8 @@ class ArchiveTest(LinkCase):
         calls = [_MMT4D.format(4), _CIFACE + _MMT4D.format(4),
                  "linalg_mmt4d_view2x3x4x1xf32_view5x3x8x1xf32_view2x5x4x8xf32",
                  "uk_memref_pack_viewsxsxi32_viewsxsx4x8xi32",
-                 f"uk_mmt4d_tile_f32f32f32_4x8x1_{ARCH}_{LEVEL}", f"uk_mmt4d_tile_f32f32f32_2x3x1_{ARCH}_{LEVEL}"]
+                 f"uk_mmt4d_tile_f32f32f32_4x8x1_{ARCH}_{LEVEL}",
+                 f"uk_mmt4d_tile_f32f32f32_2x3x1_{ARCH}_{LEVEL}"]
         index = self.link(self.object([*calls, "foreign", "linalg_fill_f32_viewsxsxf32"]))
         self.assertEqual([row["symbol"] for row in index["calls"]], sorted(calls))
         tile = f"uk_mmt4d_tile_f32f32f32_4x8x1_{ARCH}_{LEVEL}"
@@ -189,6 +192,13 @@ class ArchiveTest(LinkCase):
         index = self.link(model, "--level", "avx512_bf16", "--level", "avx512_vnni")
         self.assertEqual({row["symbol"].partition("x86_64_")[2] for row in index["requests"]},
                          {"avx512_base", "avx512_bf16", "avx512_vnni"})
+
+    def test_a_tile_is_of_its_own_level_whatever_else_there_is(self) -> None:
+        call = "linalg_mmt4d_viewsxsx4x2xbf16_viewsxsx8x2xbf16_viewsxsx4x8xf32"
+        tile = "uk_mmt4d_tile_bf16bf16f32_4x8x2_x86_64_avx2_fma"
+        index = self.link(self.object([call, tile]), "--level", "avx512_bf16")
+        self.assertEqual({row["symbol"]: row["tile"] for row in index["calls"]},
+                         {call: tile.replace("avx2_fma", "avx512_bf16"), tile: tile})
 
     def test_what_an_input_defines_is_left_to_it(self) -> None:
         own, wanted = _MMT4D.format(4), _MMT4D.format(5)
@@ -219,12 +229,15 @@ class ArchiveTest(LinkCase):
     def test_nothing_is_compiled_twice(self) -> None:
         model = self.object([_MMT4D.format(2), _MMT4D.format(3)])
         self.link(model)
-        made = {path: path.stat().st_mtime_ns for path in (self.directory / "cache").rglob("*.o")}
+        made = self.cached_objects()
         first = (self.out / "libuk_link.a").read_bytes()
         self.link(model)
         self.assertEqual((self.out / "libuk_link.a").read_bytes(), first)
         self.link(self.object([_MMT4D.format(2)]))
-        self.assertEqual({path: path.stat().st_mtime_ns for path in (self.directory / "cache").rglob("*.o")}, made)
+        self.assertEqual(self.cached_objects(), made)
+
+    def cached_objects(self) -> dict[Path, int]:
+        return {path: path.stat().st_mtime_ns for path in (self.directory / "cache").rglob("*.o")}
 
 
 class RefusalTest(LinkCase):
@@ -301,6 +314,15 @@ class RefusalTest(LinkCase):
         self.assertFalse(self.out.exists())
 
 
+_WRONG_OPS = """\
+%1 = tensor.pack %0 inner_dims_pos = [0, 1] inner_tiles = [%c, 1] into %e : tensor<8xf32> -> tensor<1xf32>
+%2 = "linalg.mmt4d"(%0, %1, %2) : () -> ()
+%3 = linalg.mmt4d ins(%1, %2 : tensor<1x1x8x1xui8>, tensor<1x1x8x1xf32>) outs(%3 : tensor<1x1x8x8xi8>)
+%4 = linalg.mmt4d ins(%1, %2 : !lhs, !rhs) outs(%3 : !out)
+%5 = linalg.mmt4d ins(%1, %2 : tensor<1x1x8x99xf32>, tensor<1x1x8x99xf32>) outs(%3: tensor<1x1x8x8xf32>)
+"""
+
+
 class TextTest(LinkCase):
     """MLIR text."""
 
@@ -314,28 +336,28 @@ class TextTest(LinkCase):
             // %0 = linalg.mmt4d in a comment
             %1 = tensor.pack %0 padding_value(%c : f32) inner_dims_pos = [0, 1] inner_tiles = [6, 1]
                 into %e : tensor<10x20xf32> -> tensor<2x20x6x1xf32>
-            %2 = linalg.pack %0 outer_dims_perm = [1, 0] inner_dims_pos = [1, 0] inner_tiles = [16, 2] into %e : tensor<?x?xbf16> -> tensor<?x?x16x2xbf16>
-            %3 = tensor.pack %b inner_dims_pos = [0] inner_tiles = [16] into %e : tensor<32xf32> -> tensor<2x16xf32>
+            %2 = linalg.pack %0 outer_dims_perm = [1, 0] inner_dims_pos = [1, 0] inner_tiles = [16, 2]
+                into %e : tensor<?x?xbf16> -> tensor<?x?x16x2xbf16>
+            %3 = tensor.pack %b inner_dims_pos = [0] inner_tiles = [16]
+                into %e : tensor<32xf32> -> tensor<2x16xf32>
             %4 = linalg.mmt4d {a = 1} ins(%1, %2 : tensor<2x20x6x1xf32>, tensor<?x?x16x1xf32>)
                                       outs(%3 : tensor<?x?x?x16xf32>) -> tensor<?x?x?x16xf32>
-            linalg.mmt4d ins(%5, %6 : memref<2x3x3x2xi8, strided<[?, ?, 2, 1], offset: ?>>, memref<?x?x5x2xi4>) outs(%7 : memref<?x?x3x5xi32, 1>)
-            %8 = tensor.unpack %4 inner_dims_pos = [0, 1] inner_tiles = [6, 16] into %e : tensor<2x2x6x16xf32> -> tensor<10x20xf32>
+            linalg.mmt4d
+                ins(%5, %6 : memref<2x3x3x2xi8, strided<[?, ?, 2, 1], offset: ?>>, memref<?x?x5x2xi4>)
+                outs(%7 : memref<?x?x3x5xi32, 1>)
+            %8 = tensor.unpack %4 inner_dims_pos = [0, 1] inner_tiles = [6, 16]
+                into %e : tensor<2x2x6x16xf32> -> tensor<10x20xf32>
             """))
         self.assertEqual([row["request"].removesuffix(f" {LEVEL}") for row in index["requests"]], [
-            "pack x32 6x1", "pack x16 16x2 t", "mmt4d f32f32f32 6x16x1", "mmt4d s8s4s32 3x5x2", "unpack x32 6x16"])
+            "pack x32 6x1", "pack x16 16x2 t", "mmt4d f32f32f32 6x16x1", "mmt4d s8s4s32 3x5x2",
+            "unpack x32 6x16"])
         self.assertEqual(index["calls"], [])
         self.assertLessEqual({row["symbol"] for row in index["requests"]},
                              symbols(self.out / "libuk_link.a", "-g", "--defined-only"))
 
     def test_ops_that_cannot_be_served(self) -> None:
-        path = self.text("""\
-            %1 = tensor.pack %0 inner_dims_pos = [0, 1] inner_tiles = [%c, 1] into %e : tensor<8x8xf32> -> tensor<1x8x?x1xf32>
-            %2 = "linalg.mmt4d"(%0, %1, %2) : () -> ()
-            %3 = linalg.mmt4d ins(%1, %2 : tensor<1x1x8x1xui8>, tensor<1x1x8x1xf32>) outs(%3 : tensor<1x1x8x8xf32>)
-            %4 = linalg.mmt4d ins(%1, %2 : !lhs, !rhs) outs(%3 : !out)
-            %5 = linalg.mmt4d ins(%1, %2 : tensor<1x1x8x99xf32>, tensor<1x1x8x99xf32>) outs(%3 : tensor<1x1x8x8xf32>)
-            """)
-        reasons = ("tile size '%c' is dynamic", "generic form", "no tile multiplies ui8 by f32",
+        path = self.text(_WRONG_OPS)
+        reasons = ("tile size '%c' is dynamic", "generic form", "no tile multiplies ui8 by f32 into i8",
                    "types cannot be read", "K0 = 99 is out of range")
         lines = "".join(f"{path}:{number}: (linalg.mmt4d|tensor.pack): [^\n]*{reason}[^\n]*\n"
                         for number, reason in enumerate(reasons, 1))
