@@ -13,7 +13,6 @@ from generator import library
 from generator.build import INDEX, SUFFIX, Options, build, default_compiler, source
 from generator.coverage import add_coverage_parser
 from generator.library import HandRow
-from generator.link import ARCHIVE as LINK_ARCHIVE, run_link
 from generator.model import RequestError, Tile
 from generator.query import add_query_parser
 from generator.requests import (Answer, Asked, Request, find_answer, make_request, parse_line,
@@ -85,7 +84,7 @@ def _parser() -> argparse.ArgumentParser:
                       help="what the CPUs that will run it have: avx512_vnni; once more for a level beside")
     link.add_argument("--arch", **arch)
     link.add_argument("--out", required=True, type=Path, metavar="DIR",
-                      help=f"gets {LINK_ARCHIVE} and {INDEX}")
+                      help=f"gets libuk_link.a and {INDEX}")
     _add_compiler_arguments(link)
     link.add_argument("--nm", metavar="NM", help="llvm-nm; by default the newest on the PATH")
     link.add_argument("--beside-library", action="store_true",
@@ -166,6 +165,7 @@ def _build(arguments: argparse.Namespace) -> None:
 
 
 def _link(arguments: argparse.Namespace) -> int:
+    from generator.link import run_link  # the other commands have no use for it
     beside = arguments.beside_library
     return run_link(arguments, _options(arguments, "archive", not beside, beside))
 
