@@ -113,15 +113,16 @@ class Mmt4dTest(Execution):
         self.check(functions, name, "f32f32f32", *operands, "")
 
     def test_large(self) -> None:
-        """K and M that the walk splits into blocks."""
-        name = CIFACE + "linalg_mmt4d_viewsxsx1x1xf32_viewsxsx1x1xf32_viewsxsx1x1xf32"
-        functions = self.load([name])
-        m1, n1, k1 = 20, 1, 17000
-        for strides in (None, [2 * k1 + 3, 2, 1, 1]):
-            lhs = Memref("f32", [m1, k1, 1, 1], strides).fill(self.numbers)
-            rhs = Memref("f32", [n1, k1, 1, 1]).fill(self.numbers)
-            out = Memref("f32", [m1, n1, 1, 1]).fill(self.numbers)
-            self.check(functions, name, "f32f32f32", lhs, rhs, out, str(strides))
+        """K and M that the walk splits into blocks, and K that is more than is copied at a time."""
+        names = {element: CIFACE + "linalg_mmt4d_" + "_".join([view([None, None, 1, 1], element)] * 3)
+                 for element in ("f32", "f16")}
+        functions = self.load(list(names.values()))
+        for element, m1, k1, strides in (("f32", 20, 17000, None), ("f32", 20, 17000, [34003, 2, 1, 1]),
+                                         ("f16", 3, 9000, [18001, 2, 1, 1])):
+            lhs = Memref(element, [m1, k1, 1, 1], strides).fill(self.numbers)
+            rhs = Memref(element, [1, k1, 1, 1]).fill(self.numbers)
+            out = Memref(element, [m1, 1, 1, 1]).fill(self.numbers)
+            self.check(functions, names[element], element * 3, lhs, rhs, out, str(strides))
 
 
 class CopyTest(Execution):
