@@ -124,7 +124,6 @@ class StridedTiles {
 void mmt4d_of_memrefs(const Mmt4dTile& tile, const Memref<4>& lhs_memref,
                       const Memref<4>& rhs_memref, const Memref<4>& out_memref, uk_index_t m,
                       uk_index_t n, uk_index_t k) {
-  if (m <= 0 || n <= 0 || k <= 0) return;
   const Tiles lhs(lhs_memref, tile.m0, tile.k0, tile.lhs_bytes);
   const Tiles rhs(rhs_memref, tile.n0, tile.k0, tile.rhs_bytes);
   const Tiles out(out_memref, tile.m0, tile.n0, tile.out_bytes);
