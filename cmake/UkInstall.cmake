@@ -15,6 +15,11 @@ if(TARGET ukernel_conformance)
     PUBLIC_HEADER DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/ukernel)
 endif()
 
+if(TARGET ukernel_iree)
+  install(TARGETS ukernel_iree EXPORT ukernelTargets)
+  install(FILES ukernel/iree/iree_ukernel.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/ukernel/iree)
+endif()
+
 # Two export sets, so that ukernel::ukernel is there where cpuinfo is not.
 install(TARGETS ukernel EXPORT ukernelTargets INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(TARGETS ukernel_cpu EXPORT ukernelCpuTargets)
