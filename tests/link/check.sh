@@ -145,7 +145,7 @@ check_symbols() {
   check_needs "$CPU_LIBRARY" 'uk_.*|cpuinfo_.*|memcpy|memset|getauxval'
   [[ -n $IREE_LIBRARY ]] || return 0
   local mma=()
-  if [[ -n $(symbols T "$library" | grep x86_64) ]]; then
+  if [[ $(symbols T "$library") == *x86_64* ]]; then
     mma=(iree_uk_mma_x86_avx512bf16_1x16x2_f32_bf16
       iree_uk_mma_x86_avx512vnni_16x16x2_i32_i8_casti16)
   fi
