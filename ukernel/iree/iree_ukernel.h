@@ -89,7 +89,8 @@ int iree_uk_query_tile_sizes_2d(const iree_uk_query_tile_sizes_2d_params_t* para
  *   RHS [k_outer][intrinsics_n][intrinsics_k][block columns][2]
  *   ACC [intrinsics_m][intrinsics_n][block]
  *
- * They check nothing, and need a CPU of level avx512_vnni or avx512_bf16. */
+ * They check nothing, and need a CPU of level avx512_vnni or avx512_bf16. They are functions to
+ * call: IREE's compiler takes its own as bitcode, and inlines them. */
 
 /* s8 * s8 in s32; a block is 16x16: row r, column c is [r % 4][c / 4][r / 4][c % 4]. */
 void iree_uk_mma_x86_avx512vnni_16x16x2_i32_i8_casti16(const void* lhs_base, int64_t lhs_offset,
