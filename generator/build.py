@@ -20,13 +20,18 @@ from typing import Callable, Iterator
 
 from generator import library
 from generator.copy_tile import CopyTile, emit_copies
+from generator.inline_ir import for_inlining
 from generator.library import AnyTile, HandRow
 from generator.model import RequestError, Tile
 from generator.requests import Answer, Asked, Request
 
 ARCHIVE = "libuk_tiles.a"
 INDEX = "index.json"
-SUFFIX = {"cpp": ".cc", "obj": ".o", "archive": ".o", "bitcode": ".bc"}
+SUFFIX = {"cpp": ".cc", "obj": ".o", "archive": ".o", "bitcode": ".bc", "inline-bitcode": ".bc"}
+
+
+def is_bitcode(kind: str) -> bool:
+    return SUFFIX[kind] == ".bc"
 
 
 # ---------------------------------------------------------------- source
@@ -84,7 +89,7 @@ _TRIPLES = {"x86_64": "x86_64-linux-gnu", "arm_64": "aarch64-linux-gnu"}
 
 
 def default_compiler(arch: str, kind: str) -> str:
-    if kind == "bitcode":
+    if is_bitcode(kind):
         return "clang++"
     triple = _TRIPLES[arch]
     return "c++" if platform.machine() == triple.partition("-")[0] else f"{triple}-g++"
@@ -119,7 +124,7 @@ class Compiler:
 
     def flags(self, arch: str, level: str, kind: str) -> list[str]:
         return [*self.target_flags(arch), "-std=c++17", "-O3", *library.compiler_flags(arch, level, self.id),
-                *(["-emit-llvm"] if kind == "bitcode" else [])]
+                *(["-emit-llvm"] if is_bitcode(kind) else [])]
 
     def run(self, what: str, directory: Path, arguments: list[str]) -> None:
         ran = subprocess.run([self.path, *arguments], cwd=directory, stdin=subprocess.DEVNULL,
@@ -190,13 +195,13 @@ class Build:
     def __init__(self, options: Options) -> None:
         self.options = options
         self.compiler = None if options.kind == "cpp" else Compiler.find(options.cc)
-        if options.kind == "bitcode" and self.compiler.id != "Clang":
+        if is_bitcode(options.kind) and self.compiler.id != "Clang":
             raise RequestError(f"bitcode needs clang, and '{options.cc}' is not; --cc names another")
 
     @cache
     def _key(self, level: str) -> str:
         digest = hashlib.sha256(sources_hash(self.options.arch))
-        digest.update(self.options.kind.encode() if self.options.kind in ("cpp", "bitcode") else b"obj")
+        digest.update(b"obj" if self.options.kind == "archive" else self.options.kind.encode())
         if self.compiler:
             flags = self.compiler.flags(self.options.arch, level, self.options.kind)
             digest.update(repr((self.compiler.path, self.compiler.version, flags)).encode())
@@ -237,7 +242,7 @@ class Build:
         where -include names <header>."""
         header = scratch / f"{level}.h"
         header.write_text(f'#include "arch/{self.options.arch}/mmt4d_tile.h"\n')
-        self._compile(scratch, level, header.name, f"{header.name}.gch", ["-x", "c++-header"])
+        self._compile(scratch, level, header.name, f"{header.name}.gch", ["-x", "c++-header"], "obj")
 
     def _make_one(self, scratch: Path, unit: Unit) -> None:
         cached = self.cached(unit)
@@ -249,13 +254,27 @@ class Build:
             header = f"{unit.level}.h"
             is_precompiled = unit.has_intrinsics and (scratch / f"{header}.gch").exists()
             extra = ["-include", header] if is_precompiled else []
-            self._compile(scratch, unit.level, text.name, made.name, ["-c", *extra])
+            if self.options.kind == "inline-bitcode":
+                self._compile_for_inlining(scratch, unit.level, text, made.name, extra)
+            else:
+                self._compile(scratch, unit.level, text.name, made.name, ["-c", *extra],
+                              self.options.kind)
         cached.parent.mkdir(exist_ok=True)
         os.replace(made, cached)
 
-    def _compile(self, scratch: Path, level: str, text: str, made: str, extra: list[str]) -> None:
+    def _compile_for_inlining(self, scratch: Path, level: str, text: Path, made: str,
+                              extra: list[str]) -> None:
+        ir = text.with_suffix(".ll")
+        self._compile(scratch, level, text.name, ir.name, ["-S", *extra], "bitcode")
+        ir.write_text(for_inlining(ir.read_text(encoding="utf-8")), encoding="utf-8")
+        self.compiler.run(ir.name, scratch, ["-emit-llvm", "-Xclang", "-disable-llvm-passes",
+                                             *self.compiler.target_flags(self.options.arch),
+                                             "-c", ir.name, "-o", made])
+
+    def _compile(self, scratch: Path, level: str, text: str, made: str, extra: list[str],
+                 kind: str) -> None:
         # Bare names, so that no path of this machine gets into the object.
-        flags = self.compiler.flags(self.options.arch, level, self.options.kind)
+        flags = self.compiler.flags(self.options.arch, level, kind)
         self.compiler.run(text, scratch, [*flags, f"-I{library.ROOT}", *extra, text, "-o", made])
 
 

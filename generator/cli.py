@@ -65,7 +65,9 @@ def _parser() -> argparse.ArgumentParser:
                       help=f"gets the tiles and {INDEX}")
     _add_compiler_arguments(make)
     make.add_argument("--emit", choices=list(SUFFIX), default="archive", dest="kind",
-                      help="what to write for the tiles; archive by default")
+                      help="what to write for the tiles; archive by default. A compiler calls the "
+                           "functions of bitcode, and inlines those of inline-bitcode into callers of "
+                           "the same target")
     beside = make.add_mutually_exclusive_group()
     beside.add_argument("--self-contained", action="store_true",
                         help="build also what the library has by hand")
