@@ -17,7 +17,6 @@ from pathlib import Path
 
 import jinja2
 
-from generator.library import ROOT
 from generator.model import RequestError
 from generator.query import query_tile_sizes
 from tests.mlir.pipelines import (HERE, LIBRARY_CALLS, MLIR_ALONE, LoweringError, Target, compile_mlir,
@@ -71,6 +70,7 @@ class Perceptron:
             element=self.types.element, sum=self.types.sum)
 
     def compile_driver(self, made: Path) -> None:
+        """Of perceptron_main.cc, an object file."""
         macros = {"TYPES": self.types.driver, "SHIFT": self.shift, "M": self.m, "K": self.k, "H": self.h,
                   "N": self.n}
         run_tool(compiler(), "-std=c++17", "-O2", "-ffp-contract=off",
@@ -82,14 +82,10 @@ def compiler() -> str:
     return os.environ.get("CXX", "c++")
 
 
-def link_library(objects: list[Path], level: str, out: Path, cache: Path) -> Path:
-    """The archive of what the objects call."""
-    command = [sys.executable, "-m", "generator", "link", *map(str, objects), "--level", level,
-               "--out", str(out), "--cache", str(cache), "--cc", compiler()]
-    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-    if ran.returncode:
-        raise LoweringError(ran.stderr.strip())
-    return out / "libuk_link.a"
+def link_command(objects: list[Path], level: str, out: Path, cache: Path) -> list[str | Path]:
+    """Makes out/libuk_link.a, of what the objects call."""
+    return [sys.executable, "-m", "generator", "link", *objects, "--level", level, "--out", out,
+            "--cache", cache, "--cc", compiler()]
 
 
 def link_program(made: Path, *inputs: Path) -> None:
@@ -126,12 +122,13 @@ def check(types: Types, level: str, scratch: Path) -> None:
 
     calls = scratch / "calls.o"
     compile_mlir(source, LIBRARY_CALLS, target, calls)
-    archive = link_library([calls], level, scratch / "library", scratch / "cache")
-    called = [row["symbol"] for row in json.loads((archive.parent / "index.json").read_text())["calls"]]
+    library = scratch / "library"
+    run_tool(*link_command([calls], level, library, scratch / "cache"))
+    called = [row["symbol"] for row in json.loads((library / "index.json").read_text())["calls"]]
     for function, count in (("linalg_mmt4d", 2), ("uk_memref_pack", 2), ("uk_memref_unpack", 1)):
         if sum(function in symbol for symbol in called) != count:
             raise LoweringError(f"not {count} calls of {function}, but {called}")
-    link_program(scratch / "with_library", driver, calls, archive)
+    link_program(scratch / "with_library", driver, calls, library / "libuk_link.a")
 
     alone = scratch / "alone.o"
     compile_mlir(source, MLIR_ALONE, target, alone)
@@ -169,7 +166,7 @@ def main() -> int:
         return EXIT_SKIPPED
     try:
         with tempfile.TemporaryDirectory() as directory:
-            scratch = options.keep or Path(directory)
+            scratch = (options.keep or Path(directory)).absolute()
             scratch.mkdir(parents=True, exist_ok=True)
             check(TYPES[options.element], options.level, scratch)
     except (LoweringError, RequestError) as error:

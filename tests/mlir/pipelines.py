@@ -88,8 +88,9 @@ def missing_tools() -> list[str]:
 
 
 def run_tool(*command: str | Path) -> str:
-    """What it printed."""
-    ran = subprocess.run([str(word) for word in command], capture_output=True, text=True)
+    """What it printed. Paths are absolute: it runs in the root of the source tree."""
+    ran = subprocess.run([str(word) for word in command], cwd=library.ROOT, capture_output=True,
+                         text=True)
     if ran.returncode:
         first = next((line for line in ran.stderr.splitlines() if "error" in line), ran.stderr[:200])
         raise LoweringError(f"{command[0]}: {first or f'exit {ran.returncode}'}")
@@ -109,14 +110,21 @@ class Target:
         return ["-mtriple=x86_64-linux-gnu", "-mcpu=x86-64", f"-mattr={features}"]
 
 
-def compile_mlir(source: Path, passes: tuple[str, ...], target: Target, made: Path) -> None:
-    """An object file of a .mlir file, with what comes between beside it."""
+def compile_commands(source: Path, passes: tuple[str, ...], target: Target, made: Path
+                     ) -> list[list[str | Path]]:
+    """Make an object file of a .mlir file, with what comes between beside it."""
     lowered, ir, optimized = (made.with_suffix(suffix) for suffix in (".llvm.mlir", ".ll", ".bc"))
-    run_tool("mlir-opt-19", source, "-o", lowered,
-             f"--transform-preload-library=transform-library-paths={HERE / 'schedules.mlir'}", *passes)
-    run_tool("mlir-translate-19", "--mlir-to-llvmir", lowered, "-o", ir)
-    run_tool("opt-19", "-O3", *target.options, ir, "-o", optimized)
-    # MLIR makes mulf and addf of some products. Contracted they are the chain of fused
-    # multiply-adds that the others are, and that the library computes.
-    run_tool("llc-19", "-O3", *target.options, "-fp-contract=fast", "-relocation-model=pic",
-             "-filetype=obj", optimized, "-o", made)
+    return [
+        ["mlir-opt-19", source, "-o", lowered,
+         f"--transform-preload-library=transform-library-paths={HERE / 'schedules.mlir'}", *passes],
+        ["mlir-translate-19", "--mlir-to-llvmir", lowered, "-o", ir],
+        ["opt-19", "-O3", *target.options, ir, "-o", optimized],
+        # MLIR makes mulf and addf of some products. Contracted they are the chain of fused
+        # multiply-adds that the others are, and that the library computes.
+        ["llc-19", "-O3", *target.options, "-fp-contract=fast", "-relocation-model=pic",
+         "-filetype=obj", optimized, "-o", made]]
+
+
+def compile_mlir(source: Path, passes: tuple[str, ...], target: Target, made: Path) -> None:
+    for command in compile_commands(source, passes, target, made):
+        run_tool(*command)
