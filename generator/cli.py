@@ -79,8 +79,10 @@ def _parser() -> argparse.ArgumentParser:
         "link", help="build an archive of the functions that compiled modules call: linalg.mmt4d on "
                      "memrefs, as MLIR lowers it to calls, pack and unpack, tile functions")
     link.add_argument("inputs", nargs="+", metavar="INPUT",
-                      help="object files, static archives, LLVM bitcode")
-    link.add_argument("--level", required=True, help="the CPUs that will run it: avx512_vnni")
+                      help="object files, static archives, LLVM bitcode; of MLIR text (.mlir) the tiles "
+                           "that linalg.mmt4d, pack and unpack ask for")
+    link.add_argument("--level", required=True, action="append",
+                      help="what the CPUs that will run it have: avx512_vnni; once more for a level beside")
     link.add_argument("--arch", **arch)
     link.add_argument("--out", required=True, type=Path, metavar="DIR",
                       help=f"gets {LINK_ARCHIVE} and {INDEX}")

@@ -5,13 +5,14 @@ from __future__ import annotations
 import argparse
 import hashlib
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Iterable
 
 from generator import library
-from generator.build import (Build, Options, Unit, make_index, tile_unit, tiles_to_make, write_output)
+from generator.build import Build, Options, Unit, make_index, tile_unit, tiles_to_make, write_output
 from generator.link_inputs import find_llvm_nm, read_undefined
+from generator.link_mlir import TextOp, read_ops
 from generator.link_names import Call, TileCall, find_call
 from generator.model import BITS, RequestError, Tile
 from generator.requests import Answer, Asked, Request, find_answer
@@ -19,9 +20,13 @@ from generator.requests import Answer, Asked, Request, find_answer
 ARCHIVE = "libuk_link.a"
 
 
+class Unserved(Exception):
+    """What cannot be served: a line for each as arguments."""
+
+
 @dataclass(frozen=True)
 class Harvest:
-    """What the inputs call that the generator can make."""
+    """What the inputs ask for that the generator can make."""
 
     asked: dict[Request, Asked]
     answers: dict[Request, Answer]
@@ -29,29 +34,53 @@ class Harvest:
     places: dict[Call, str]
 
 
-class Unserved(Exception):
-    """Calls that cannot be served: a line for each."""
+def _best_answer(requests: Iterable[Request], arch: str) -> tuple[Request, Answer]:
+    """From the level that ranks highest, of those with a way of their own."""
+    found = []
+    for request in requests:
+        try:
+            found.append((request, find_answer(request.tile(arch))))
+        except RequestError as error:
+            reason = error
+    if not found:
+        raise reason
+    return max(found, key=lambda pair: library.levels(arch)[pair[1].tile.isa].rank)
 
 
-def harvest(undefined: dict[str, str], arch: str, level: str) -> Harvest:
+def harvest(inputs: list[str], nm: str | None, arch: str, levels: list[str]) -> Harvest:
     found = Harvest({}, {}, {}, {})
     reasons = []
+    best: dict[tuple[Request, ...], tuple[Request, Answer]] = {}  # calls mostly want the same tiles
+
+    def ask(wanted: Call | TextOp, place: str) -> Request:
+        requests = tuple(wanted.request(level) for level in levels)
+        if requests not in best:
+            best[requests] = _best_answer(requests, arch)
+        request, answer = best[requests]
+        found.answers[request] = answer
+        found.asked.setdefault(request, Asked(place)).count += 1
+        return request
+
+    texts = [path for path in inputs if path.endswith(".mlir")]
+    objects = [path for path in inputs if not path.endswith(".mlir")]
+    for op in (op for path in texts for op in read_ops(path)):
+        try:
+            if isinstance(op, str):
+                reasons.append(op)
+            else:
+                ask(op, op.place)
+        except RequestError as error:
+            reasons.append(f"{op.place}: {op.name}: {error}")
+    undefined = read_undefined(objects, nm or find_llvm_nm()) if objects else {}
     for symbol, place in undefined.items():
         try:
-            call = find_call(symbol, arch)
-            if not call:
-                continue
-            request = call.request(level)
-            if request not in found.answers:
-                found.answers[request] = find_answer(request.tile(arch))
+            if call := find_call(symbol, arch):
+                found.calls[call] = ask(call, place)
+                found.places[call] = place
         except RequestError as error:
             reasons.append(f"{place}: {symbol}: {error}")
-            continue
-        found.asked.setdefault(request, Asked(place)).count += 1
-        found.calls[call] = request
-        found.places[call] = place
     if reasons:
-        raise Unserved("\n".join(reasons))
+        raise Unserved(*reasons)
     return found
 
 
@@ -105,8 +134,8 @@ def _common_units(calls: Iterable[Call], baseline: str) -> list[Unit]:
 
 # ---------------------------------------------------------------- the archive
 
-def link(options: Options, level: str, found: Harvest) -> None:
-    baseline = library.levels_served_by(options.arch, level)[-1].name
+def link(options: Options, found: Harvest) -> None:
+    baseline = min(library.levels(options.arch).values(), key=lambda level: level.rank).name
     tiles = {symbol: tile_unit(answer)
              for symbol, answer in tiles_to_make(options, found.answers).items()}
     calls = _call_units(found, options.arch, baseline)
@@ -122,14 +151,13 @@ def link(options: Options, level: str, found: Harvest) -> None:
 
 
 def run_link(arguments: argparse.Namespace, options: Options) -> int:
-    library.levels_served_by(options.arch, arguments.level)  # it exists
-    undefined = read_undefined(arguments.inputs, arguments.nm or find_llvm_nm())
+    for level in arguments.level:
+        library.levels_served_by(options.arch, level)  # it exists
     try:
-        found = harvest(undefined, options.arch, arguments.level)
+        found = harvest(arguments.inputs, arguments.nm, options.arch, arguments.level)
     except Unserved as error:
-        lines = str(error).splitlines()
-        print(*lines, f"generator: {len(lines)} calls cannot be served; nothing was written", sep="\n",
-              file=sys.stderr)
+        print(*error.args, f"generator: {len(error.args)} cannot be served; nothing was written",
+              sep="\n", file=sys.stderr)
         return 1
-    link(options, arguments.level, found)
+    link(options, found)
     return 0

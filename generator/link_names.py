@@ -20,8 +20,9 @@ _VIEW = re.compile(r"view(?P<sizes>(?:(?:s|\d+)x)*)(?P<element>[A-Za-z]\w*?)(?:a
 
 # As linalg.mmt4d extends them: with their sign.
 _MATMUL_ELEMENTS = {"f64": "f64", "f32": "f32", "f16": "f16", "bf16": "bf16", "i32": "s32", "i16": "s16",
-                    "i8": "s8"}
-_COPIED_ELEMENTS = {"f64": 64, "f32": 32, "f16": 16, "bf16": 16, "i64": 64, "i32": 32, "i16": 16, "i8": 8}
+                    "i8": "s8", "i4": "s4"}
+_COPIED_ELEMENTS = {"f64": "x64", "f32": "x32", "f16": "x16", "bf16": "x16", "i64": "x64", "i32": "x32",
+                    "i16": "x16", "i8": "x8", "i4": "x4"}
 
 # LLVM's address spaces from here on are relative to a segment register, or have shorter pointers.
 _SPECIAL_SPACE = 256
@@ -50,14 +51,16 @@ class View:
         sizes = "".join("sx" if size is None else f"{size}x" for size in self.sizes)
         return f"view{sizes}{self.element}" + (f"as{self.space}" if self.space else "")
 
-    def check(self, name: str, rank: int) -> None:
+    def check_rank(self, name: str, rank: int) -> None:
         if len(self.sizes) != rank:
             raise RequestError(f"{name} has {len(self.sizes)} dimensions, not {rank}")
-        if self.space >= _SPECIAL_SPACE:
-            raise RequestError(f"{name} is in memory space {self.space}, where pointers are no plain ones")
+
+    def check_memory(self, name: str) -> None:
         if self.element == "i4":
             raise RequestError(f"{name} has i4 elements, each of which MLIR keeps in a byte of its own; "
                                "tiles take two from a byte")
+        if self.space >= _SPECIAL_SPACE:
+            raise RequestError(f"{name} is in memory space {self.space}, where pointers are no plain ones")
 
 
 def _same(name: str, *sizes: Size) -> Size:
@@ -82,7 +85,7 @@ class Mmt4dCall:
     symbol: str
     by_pointer: bool  # of descriptors; otherwise each of their fields is an argument
     type: str
-    tile: tuple[int, int, int]
+    tile: tuple[int, ...]
     extents: tuple[Size, Size, Size]  # M1, N1, K1
 
     def request(self, level: str) -> Request:
@@ -96,15 +99,15 @@ class CopyCall:
     symbol: str
     by_pointer: bool
     op: str
-    bits: int
-    tile: tuple[int, int]  # as stored
+    width: str
+    tile: tuple[int, ...]  # as stored
     outer: tuple[Size, Size]  # as stored
     matrix: tuple[Size, Size]
     transposes_outer: bool
     transposes_inner: bool
 
     def request(self, level: str) -> Request:
-        return Request(self.op, f"x{self.bits}", self.tile, level, "t" if self.transposes_inner else "")
+        return Request(self.op, self.width, self.tile, level, "t" if self.transposes_inner else "")
 
 
 @dataclass(frozen=True)
@@ -127,23 +130,36 @@ class TileCall:
 Call = Mmt4dCall | CopyCall | TileCall
 
 
+def matmul_type(lhs: View, rhs: View, out: View) -> str:
+    name = "".join(_MATMUL_ELEMENTS.get(view.element, view.element) for view in (lhs, rhs, out))
+    if name not in TYPES:
+        raise RequestError(f"no tile multiplies {lhs.element} by {rhs.element} into {out.element}")
+    return name
+
+
+def mmt4d_tile(lhs: View, rhs: View, out: View) -> tuple[int, ...]:
+    """M0, N0, K0."""
+    (*_, m0, k0), (*_, n0, k0_of_rhs), (*_, m0_of_out, n0_of_out) = lhs.sizes, rhs.sizes, out.sizes
+    return _static(M0=_same("M0", m0, m0_of_out), N0=_same("N0", n0, n0_of_out),
+                   K0=_same("K0", k0, k0_of_rhs))
+
+
+def copy_width(element: str, other: str) -> str:
+    if element != other or element not in _COPIED_ELEMENTS:
+        raise RequestError(f"no tile copies {element} to {other}")
+    return _COPIED_ELEMENTS[element]
+
+
 def _mmt4d_call(symbol: str, by_pointer: bool, rest: str) -> Mmt4dCall:
     views = [View.parse(text) for text in rest.split("_")]
     if len(views) != 3:
         raise RequestError(f"it has {len(views)} memrefs, not LHS, RHS and OUT")
     for name, view in zip(("LHS", "RHS", "OUT"), views):
-        view.check(name, 4)
-    lhs, rhs, out = views
-    kind = "".join(_MATMUL_ELEMENTS.get(view.element, view.element) for view in views)
-    if kind not in TYPES:
-        raise RequestError(f"no tile multiplies {lhs.element} by {rhs.element} into {out.element}")
-    m1, k1, m0, k0 = lhs.sizes
-    n1, _, n0, _ = rhs.sizes
-    tile = _static(M0=_same("M0", m0, out.sizes[2]), N0=_same("N0", n0, out.sizes[3]),
-                   K0=_same("K0", k0, rhs.sizes[3]))
-    extents = (_same("M1", m1, out.sizes[0]), _same("N1", n1, out.sizes[1]),
-               _same("K1", k1, rhs.sizes[1]))
-    return Mmt4dCall(symbol, by_pointer, kind, tile, extents)
+        view.check_rank(name, 4)
+        view.check_memory(name)
+    (m1, k1, *_), (n1, k1_of_rhs, *_), (m1_of_out, n1_of_out, *_) = (view.sizes for view in views)
+    extents = (_same("M1", m1, m1_of_out), _same("N1", n1, n1_of_out), _same("K1", k1, k1_of_rhs))
+    return Mmt4dCall(symbol, by_pointer, matmul_type(*views), mmt4d_tile(*views), extents)
 
 
 def _copy_call(symbol: str, by_pointer: bool, op: str, rest: str) -> CopyCall:
@@ -151,13 +167,14 @@ def _copy_call(symbol: str, by_pointer: bool, op: str, rest: str) -> CopyCall:
     views = [View.parse(text) for text in match["views"].split("_")]
     if len(views) != 2:
         raise RequestError(f"it has {len(views)} memrefs, not a source and a destination")
-    matrix, tiles = views if op == "pack" else reversed(views)
-    matrix.check("the matrix", 2)
-    tiles.check("the tiled memref", 4)
-    if matrix.element != tiles.element or matrix.element not in _COPIED_ELEMENTS:
-        raise RequestError(f"no tile copies {views[0].element} to {views[1].element}")
+    matrix, tiles = views if op == "pack" else views[::-1]
+    matrix.check_rank("the matrix", 2)
+    tiles.check_rank("the tiled memref", 4)
+    for view in views:
+        view.check_memory("it")
     outer, tile = tiles.sizes[:2], _static(tile0=tiles.sizes[2], tile1=tiles.sizes[3])
-    call = CopyCall(symbol, by_pointer, op, _COPIED_ELEMENTS[matrix.element], tile, outer, matrix.sizes,
+    width = copy_width(views[0].element, views[1].element)
+    call = CopyCall(symbol, by_pointer, op, width, tile, outer, matrix.sizes,
                     bool(match["outer"]), bool(match["inner"]))
     for size, step, count in zip(matrix.sizes, reversed(tile) if call.transposes_inner else tile,
                                  reversed(outer) if call.transposes_outer else outer):

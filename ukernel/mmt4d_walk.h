@@ -13,9 +13,9 @@ struct Mmt4dWalk {
   uk_index_t lhs_step_bytes, rhs_step_bytes, out_tile_bytes;  // > 0
   bool can_split_k;  // whether the accumulator holds the exact intermediate result
 
-  // Calls one_tile(i, j, k, k1, prefetch_rhs) for each tile (i, j) of OUT, where the k1 steps from k
-  // on come in increasing order of k. Blocks of tiles keep the panels in cache. K = 0 makes one call
-  // for each tile too.
+  // Calls one_tile(i, j, k, k1, prefetch_rhs) for each tile (i, j) of OUT, where the k1 steps from
+  // k on come in increasing order of k. Blocks of tiles keep the panels in cache. K = 0 makes one
+  // call for each tile too.
   template <class OneTile>
   void for_each_tile(OneTile one_tile) const {
     // An RHS panel that meets one LHS panel is read once in any order: splitting K would only add
@@ -34,12 +34,12 @@ struct Mmt4dWalk {
 
     for (uk_index_t i0 = 0; i0 < m; i0 += m_block) {
       for (uk_index_t j0 = 0; j0 < n; j0 += n_block) {
-        for (uk_index_t k0 = 0; k0 == 0 || k0 < k; k0 += k_block) {
-          const uk_index_t k1 = smaller(k_block, k - k0);
+        for (uk_index_t k_from = 0; k_from == 0 || k_from < k; k_from += k_block) {
+          const uk_index_t k1 = smaller(k_block, k - k_from);
           for (uk_index_t j = j0; j < smaller(j0 + n_block, n); ++j) {
             for (uk_index_t i = i0; i < smaller(i0 + m_block, m); ++i) {
               // Only the first LHS panel finds the RHS panel in memory.
-              one_tile(i, j, k0, k1, rhs_streams && i == i0);
+              one_tile(i, j, k_from, k1, rhs_streams && i == i0);
             }
           }
         }
