@@ -33,8 +33,9 @@ _TO_LLVM = (
     # bf16 is widened and narrowed by integer operations: the function that LLVM would call for it is
     # in no library of GCC 12.
     "--arith-expand=include-bf16",
-    # Vectors of several dimensions, where no vector instruction loads or stores them.
-    "--convert-vector-to-scf",
+    # Vectors of several dimensions are loaded and stored row by row. In loops, which this would make
+    # otherwise, they need memory that is allocated again at every step.
+    "--convert-vector-to-scf=full-unroll",
     # Subviews become offsets and strides, as affine expressions, and those arithmetic.
     "--expand-strided-metadata",
     "--lower-affine",
