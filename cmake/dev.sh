@@ -14,6 +14,7 @@ usage: cmake/dev.sh [--no-install] <command> [options of the program it runs]
   asan     only the second half of test
   clang    run the tests: release build by Clang
   tsan     run the tests under ThreadSanitizer
+  mlir     compile a program by MLIR 19, with and without the library, and compare the results
   arm      build for 64-bit Arm and run the tests on emulated CPUs of every level
   bench    run the benchmarks of every tile that this CPU can run
   format   check the formatting; format --fix repairs it
@@ -54,7 +55,7 @@ clang_links_sanitizers() {
   echo 'int main() {}' | clang++ -fsanitize=address,undefined -x c++ -o /dev/null -
 }
 
-find_missing() { # <what the command uses: build, clang, emulator, arm, format, tidy>...
+find_missing() { # <what the command uses: build, clang, emulator, mlir, arm, format, tidy>...
   local use
   missing=()
   for use; do
@@ -74,6 +75,10 @@ find_missing() { # <what the command uses: build, clang, emulator, arm, format, 
         need libclang-rt-dev clang_links_sanitizers
         ;;
       emulator) need qemu-user command -v qemu-x86_64 ;;
+      mlir)
+        need mlir-19-tools command -v mlir-opt-19
+        need llvm-19 command -v llc-19
+        ;;
       arm)
         need g++-aarch64-linux-gnu command -v aarch64-linux-gnu-g++
         need qemu-user command -v qemu-aarch64
@@ -139,10 +144,10 @@ build() { # <preset> [<target>]
 }
 
 # Prints all of ctest's report but the tests that passed.
-run_tests() { # <preset>
+run_tests() { # <preset> [<ctest's options>...]
   build "$1"
   echo "dev.sh: testing build/$1"
-  ctest --preset "$1" --parallel "$(nproc)" 2>&1 |
+  ctest --preset "$@" --parallel "$(nproc)" 2>&1 |
     grep -vE '^ *([0-9]+/[0-9]+ Test .* Passed |Start +[0-9]+: )'
 }
 
@@ -162,7 +167,7 @@ shift
 case $command in
   demo | bench) ;;
   format) [[ $# -eq 0 || $* == --fix ]] || die 2 "format knows only --fix, not '$*'" ;;
-  test | asan | clang | tsan | arm | tidy) [[ $# -eq 0 ]] || die 2 "$command takes no options, not '$*'" ;;
+  test | asan | clang | tsan | mlir | arm | tidy) [[ $# -eq 0 ]] || die 2 "$command takes no options, not '$*'" ;;
   -h | --help) usage; exit ;;
   *) die 2 "unknown command '$command'; cmake/dev.sh --help lists them" ;;
 esac
@@ -185,6 +190,10 @@ case $command in
   clang | tsan)
     require build clang
     run_tests "$command"
+    ;;
+  mlir)
+    require build mlir
+    run_tests release --tests-regex '^mlir\.'
     ;;
   arm)
     require build arm
