@@ -6,12 +6,12 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
-#include <fstream>
 #include <memory>
 #include <thread>
 
 #include "bench/llama_report.h"
-#include "bench/llama_timing.h"
+#include "bench/machine.h"
+#include "bench/threads.h"
 
 namespace uk::bench {
 namespace {
@@ -19,29 +19,6 @@ namespace {
 constexpr int kExitFailed = 1, kExitUsage = 2, kExitNothingRan = 77;
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
-// Memory that grows and never shrinks, so that pages are new once and not in every product.
-class Buffer {
- public:
-  char* reserve(size_t bytes) {
-    if (bytes > capacity_) {
-      data_.reset();
-      data_.reset(static_cast<char*>(std::aligned_alloc(64, (bytes + 63) / 64 * 64)));
-      if (!data_) throw std::bad_alloc();
-      capacity_ = bytes;
-      std::memset(data_.get(), 0xA5, bytes);
-    }
-    return data_.get();
-  }
-  char* data() const { return data_.get(); }
-
- private:
-  struct Free {
-    void operator()(char* data) const { std::free(data); }
-  };
-  std::unique_ptr<char, Free> data_;
-  size_t capacity_ = 0;
-};
 
 // One operand of one product, unpacked and packed.
 struct Packing {
@@ -347,26 +324,6 @@ uk_status_t Runner::measure(Row* row, const Packing& lhs) {
   return UK_STATUS_OK;
 }
 
-std::string cpu_name() {
-  std::ifstream cpuinfo("/proc/cpuinfo");
-  for (std::string line; std::getline(cpuinfo, line);) {
-    const size_t colon = line.find(": ");
-    if (line.rfind("model name", 0) == 0 && colon != std::string::npos) {
-      return line.substr(colon + 2);
-    }
-  }
-  return "unknown CPU";
-}
-
-size_t last_level_cache_bytes() {
-  long bytes = 0;
-#ifdef _SC_LEVEL3_CACHE_SIZE
-  bytes = std::max(bytes, sysconf(_SC_LEVEL3_CACHE_SIZE));
-  bytes = std::max(bytes, sysconf(_SC_LEVEL2_CACHE_SIZE));
-#endif
-  return static_cast<size_t>(bytes);
-}
-
 Setting make_setting(const Options& options) {
   Setting setting;
   setting.cpu = cpu_name();
@@ -374,13 +331,8 @@ Setting make_setting(const Options& options) {
     if (!uk_cpu_has_level(isa, options.cpu_data)) continue;
     setting.levels += std::string(setting.levels.empty() ? "" : ", ") + isa;
   }
-  // Walking twice a cache's size in a circle finds next to nothing in it. Bounded, since a cache
-  // may be larger than what a small machine can spare.
   setting.cache_bytes = last_level_cache_bytes();
-  const size_t memory =
-      static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<size_t>(sysconf(_SC_PAGESIZE));
-  const size_t wanted = setting.cache_bytes ? 2 * setting.cache_bytes : size_t{512} << 20;
-  setting.weight_bytes = std::min({wanted, size_t{2} << 30, memory / 4});
+  setting.weight_bytes = bytes_beyond_cache();
   setting.weights_from_memory =
       setting.cache_bytes > 0 && setting.weight_bytes >= 2 * setting.cache_bytes;
   setting.memcpy_bytes_per_second = measure_memcpy(size_t{256} << 20, 0.1);
