@@ -16,6 +16,7 @@ usage: cmake/dev.sh [--no-install] <command> [options of the program it runs]
   tsan     run the tests under ThreadSanitizer
   arm      build for 64-bit Arm and run the tests on emulated CPUs of every level
   bench    run the benchmarks of every tile that this CPU can run
+  peers    time whole operations against OpenBLAS, BLIS, oneDNN, libxsmm and Eigen
   format   check the formatting; format --fix repairs it
   tidy     run clang-tidy on the library
 
@@ -54,7 +55,11 @@ clang_links_sanitizers() {
   echo 'int main() {}' | clang++ -fsanitize=address,undefined -x c++ -o /dev/null -
 }
 
-find_missing() { # <what the command uses: build, clang, emulator, arm, format, tidy>...
+has_header() { # <file>
+  echo "#include <$1>" | c++ -fsyntax-only -x c++ -
+}
+
+find_missing() { # <what the command uses: build, clang, emulator, arm, peers, format, tidy>...
   local use
   missing=()
   for use; do
@@ -78,6 +83,13 @@ find_missing() { # <what the command uses: build, clang, emulator, arm, format, 
         need g++-aarch64-linux-gnu command -v aarch64-linux-gnu-g++
         need qemu-user command -v qemu-aarch64
         need googletest test -f /usr/src/googletest/CMakeLists.txt
+        ;;
+      peers)
+        need libopenblas-dev pkg-config --exists openblas
+        need libblis-dev has_header blis.h
+        need libdnnl-dev has_header dnnl.hpp
+        need libxsmm-dev pkg-config --exists libxsmm
+        need libeigen3-dev pkg-config --exists eigen3
         ;;
       format) need clang-format command -v clang-format ;;
       tidy) need clang-tidy command -v clang-tidy ;;
@@ -160,7 +172,7 @@ set -- "${arguments[@]}"
 command=$1
 shift
 case $command in
-  demo | bench) ;;
+  demo | bench | peers) ;;
   format) [[ $# -eq 0 || $* == --fix ]] || die 2 "format knows only --fix, not '$*'" ;;
   test | asan | clang | tsan | arm | tidy) [[ $# -eq 0 ]] || die 2 "$command takes no options, not '$*'" ;;
   -h | --help) usage; exit ;;
@@ -198,6 +210,15 @@ case $command in
       [[ -x $benchmark ]] || continue
       "$benchmark" "$@" || [[ $? -eq 77 ]] # this CPU lacks the level, as it has said
     done
+    ;;
+  peers)
+    require build peers
+    cmake --preset release -DUK_BUILD_PEERS=ON > /dev/null
+    build release bench_ops
+    results=build/release/bench_ops.json
+    build/release/bench/peers/bench_ops --benchmark_out="$results" --benchmark_out_format=json "$@" >&2 ||
+      [[ $? -eq 3 ]] # a figure above 101 %, which the tables name
+    python3 bench/peers.py "$results"
     ;;
   format)
     require format
