@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "bench/machine.h"
@@ -81,7 +82,7 @@ struct Setting {
   uint64_t cpu_data[UK_CPU_DATA_FIELDS] = {};
   std::vector<const uk_contestant_t*> others;
   int pairs = 7;
-  Buffer lhs, weights, out, expected, bandwidth;
+  Buffer lhs, weights, out, expected, memory;
   bool wrong_result = false, above_peak = false;
 };
 
@@ -193,8 +194,67 @@ std::vector<std::unique_ptr<Operation>> make_others(const Cell& cell, const uk_p
   return others;
 }
 
+// What an operation is compared with, beside other contestants, and the figures that come of it.
+class Yardsticks {
+ public:
+  Yardsticks(const Cell& cell, const uk_problem_t& problem, const PeakLoop& loop, Buffer& memory)
+      : cell_(cell), peak_(loop) {
+    entrants_.push_back(peak_.on(cell.threads));
+    if (cell.cold) {
+      read_bytes_ = bytes_beyond_cache() / kReadBlock * kReadBlock;
+      entrants_.push_back(read_entrant(memory.reserve(read_bytes_), read_bytes_));
+    }
+    if (cell.threads > 1) {
+      uk_problem_t on_one = problem;
+      on_one.threads = 1;
+      on_one_thread_ = std::make_unique<Operation>(&kUkernel, on_one);
+      entrants_.push_back(peak_.on(1));
+      entrants_.push_back(on_one_thread_->entrant());
+    }
+  }
+  const std::vector<Entrant>& entrants() const { return entrants_; }
+
+  // False if one is higher than the machine allows.
+  bool report(const std::vector<std::vector<Pair>>& pairs,
+              benchmark::UserCounters& counters) const {
+    const double of_peak = median_ratio(pairs[0]) * cell_.ops() / (peak_.ops() * cell_.threads);
+    double highest = of_peak;
+    counters["peak%"] = 100 * of_peak;
+    if (cell_.cold) {
+      const double of_read = median_ratio(pairs[1]) * static_cast<double>(cell_.weight_bytes()) /
+                             static_cast<double>(read_bytes_);
+      highest = std::max(highest, of_read);
+      counters["read%"] = 100 * of_read;
+      counters["bound%"] = 100 * highest;
+    }
+    if (cell_.threads > 1) {
+      // Both peaks are known by the same operation, whose time cancels out.
+      const double peak_gain = cell_.threads * median_ratio(pairs[1]) / median_ratio(pairs[0]);
+      counters["peak_gain"] = peak_gain;
+      counters["gain"] = median_ratio(pairs[2]);
+      counters["scaling"] = median_ratio(pairs[2]) / peak_gain;
+    }
+    return 100 * highest <= kMaxPercent;
+  }
+
+ private:
+  const Cell& cell_;
+  PeakEntrant peak_;
+  size_t read_bytes_ = 0;
+  std::unique_ptr<Operation> on_one_thread_;
+  std::vector<Entrant> entrants_;
+};
+
+double median_seconds(const std::vector<std::vector<Pair>>& pairs, double Pair::*whose) {
+  std::vector<double> seconds;
+  for (const auto& rounds : pairs) {
+    for (const Pair& pair : rounds) seconds.push_back(pair.*whose);
+  }
+  return median(std::move(seconds));
+}
+
 void run_cell(benchmark::State& state, const Cell& cell, Setting* setting) {
-  uk_problem_t problem = make_problem(cell, *setting);
+  const uk_problem_t problem = make_problem(cell, *setting);
   const Operation own(&kUkernel, problem);
   const uk_tile_row_t* const tile = own.data() ? tile_of(own.data()) : nullptr;
   const PeakLoop* const loop = tile ? find_peak_loop(problem.type, tile->isa) : nullptr;
@@ -209,61 +269,26 @@ void run_cell(benchmark::State& state, const Cell& cell, Setting* setting) {
     state.SkipWithError(error.c_str());
     return;
   }
-  const PeakEntrant peak(*loop);
-  std::unique_ptr<Operation> on_one_thread;
-  const size_t read_bytes = bytes_beyond_cache() / kReadBlock * kReadBlock;
-
-  std::vector<Entrant> entrants = {peak.on(cell.threads)};
-  if (cell.cold)
-    entrants.push_back(read_entrant(setting->bandwidth.reserve(read_bytes), read_bytes));
-  if (cell.threads > 1) {
-    problem.threads = 1;
-    on_one_thread = std::make_unique<Operation>(&kUkernel, problem);
-    entrants.push_back(peak.on(1));
-    entrants.push_back(on_one_thread->entrant());
-  }
-  const size_t yardsticks = entrants.size();
+  const Yardsticks yardsticks(cell, problem, *loop, setting->memory);
+  std::vector<Entrant> entrants = yardsticks.entrants();
   for (const auto& other : others) entrants.push_back(other->entrant());
-
+  const Pace pace = {setting->pairs, kSecondsPerPair * setting->pairs,
+                     cell.threads > 1 ? kRestSeconds : 0};
   for (auto _ : state) {
     Entrant own_entrant = own.entrant();
-    const auto pairs = time_in_pairs(
-        own_entrant, entrants,
-        {setting->pairs, kSecondsPerPair * setting->pairs, cell.threads > 1 ? kRestSeconds : 0});
-    std::vector<double> own_seconds;
-    for (const auto& rounds : pairs) {
-      for (const Pair& pair : rounds) own_seconds.push_back(pair.own);
-    }
-    const double seconds = median(own_seconds);
-    state.SetIterationTime(seconds);
+    const auto pairs = time_in_pairs(own_entrant, entrants, pace);
+    const double seconds = median_seconds(pairs, &Pair::own);
     auto& counters = state.counters;
+    state.SetIterationTime(seconds);
     counters["GFLOP/s"] = cell.ops() / seconds / 1e9;
     counters["pairs"] = static_cast<double>(pairs[0].size());
-    const double of_peak = median_ratio(pairs[0]) * cell.ops() / (peak.ops() * cell.threads);
-    double highest = of_peak;
-    counters["peak%"] = 100 * of_peak;
-    if (cell.cold) {
-      const double of_read = median_ratio(pairs[1]) * static_cast<double>(cell.weight_bytes()) /
-                             static_cast<double>(read_bytes);
-      counters["read%"] = 100 * of_read;
-      counters["bound%"] = 100 * std::max(of_read, of_peak);
-      highest = std::max(highest, of_read);
-    }
-    if (cell.threads > 1) {
-      // Both peaks by the same operation: its time cancels out.
-      const double peak_gain = median_ratio(pairs[1]) / median_ratio(pairs[0]) * cell.threads;
-      counters["peak_gain"] = peak_gain;
-      counters["gain"] = median_ratio(pairs[2]);
-      counters["scaling"] = median_ratio(pairs[2]) / peak_gain;
-    }
+    if (!yardsticks.report(pairs, counters)) setting->above_peak = true;
     for (size_t i = 0; i < others.size(); ++i) {
       const std::string name = others[i]->contestant().name;
-      std::vector<double> other_seconds;
-      for (const Pair& pair : pairs[yardsticks + i]) other_seconds.push_back(pair.other);
-      counters[name] = median_ratio(pairs[yardsticks + i]);
-      counters[name + "_GFLOP/s"] = cell.ops() / median(other_seconds) / 1e9;
+      const auto& with = pairs[yardsticks.entrants().size() + i];
+      counters[name] = median_ratio(with);
+      counters[name + "_GFLOP/s"] = cell.ops() / median_seconds({with}, &Pair::other) / 1e9;
     }
-    if (100 * highest > kMaxPercent) setting->above_peak = true;
   }
   state.SetLabel(std::to_string(tile->m0) + "x" + std::to_string(tile->n0) + "x" +
                  std::to_string(tile->k0) + " " + tile->isa + ", of " + loop->instruction);

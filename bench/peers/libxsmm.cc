@@ -84,27 +84,18 @@ class Operation {
   // False if libxsmm has no kernel that the blocks need.
   bool set_blocks(const Blocks& blocks) {
     blocks_ = blocks;
-    kernels_ = {};
-    for (int part_m = 0; part_m < 2; ++part_m) {
-      for (int part_n = 0; part_n < 2; ++part_n) {
-        for (int part_k = 0; part_k < 2; ++part_k) {
-          for (int accumulates = 0; accumulates < 2; ++accumulates) {
-            const int64_t m = part_m ? p_.m % blocks.m : blocks.m,
-                          n = part_n ? p_.n % blocks.n : blocks.n,
-                          k = part_k ? padded_k_ % blocks.k : blocks.k;
-            if (m == 0 || n == 0 || k == 0 || m > p_.m || n > p_.n || k > padded_k_) continue;
-            const Kernel kernel = find_kernel(
-                p_.type, m, n, k, blocks_lhs_ ? k : p_.k, (blocks_lhs_ ? m : 1) * k * sizes_.bytes,
-                n * k * sizes_.bytes, p_.form == UK_FORM_PACKED ? n : p_.n, accumulates);
-            if (!kernel) return false;
-            kernels_.at[part_m][part_n][part_k][accumulates] = kernel;
-          }
-        }
-      }
+    for (int index = 0; index < kKernels; ++index) {
+      const int64_t m = index & kPartM ? p_.m % blocks.m : blocks.m,
+                    n = index & kPartN ? p_.n % blocks.n : blocks.n,
+                    k = index & kPartK ? padded_k_ % blocks.k : blocks.k;
+      if (m == 0 || n == 0 || k == 0 || m > p_.m || n > p_.n || k > padded_k_) continue;
+      kernels_[index] = find_kernel(p_.type, m, n, k, blocks_lhs_ ? k : p_.k,
+                                    (blocks_lhs_ ? m : 1) * k * sizes_.bytes, n * k * sizes_.bytes,
+                                    p_.form == UK_FORM_PACKED ? n : p_.n, index & kAdds);
+      if (!kernels_[index]) return false;
     }
     return true;
   }
-  const Blocks& blocks() const { return blocks_; }
 
   void make_copies(int copies) {
     if (copies_.empty()) copies_.push_back(pack_weights());
@@ -160,7 +151,7 @@ class Operation {
   void multiply(int copy, const std::vector<char>* packed_lhs, int64_t i, int64_t j, int64_t k0) {
     const int64_t m = std::min(blocks_.m, p_.m - i), n = std::min(blocks_.n, p_.n - j);
     const int64_t k_end = std::min(k0 + blocks_.k_at_once, padded_k_);
-    const auto* kernels = kernels_.at[m < blocks_.m][n < blocks_.n];
+    const int parts = (m < blocks_.m ? kPartM : 0) | (n < blocks_.n ? kPartN : 0);
     const char* weights = &copies_[copy][(j * padded_k_ + k0 * n) * sizes_.bytes];
     const char* lhs = packed_lhs
                           ? &(*packed_lhs)[(i * padded_k_ + k0 * m) * sizes_.bytes]
@@ -168,12 +159,13 @@ class Operation {
     int32_t* out = p_.form == UK_FORM_PACKED ? &out_[i * p_.n + j * m]
                                              : static_cast<int32_t*>(p_.out) + i * p_.n + j;
     const unsigned long long whole = static_cast<unsigned long long>((k_end - k0) / blocks_.k);
-    if (whole > 0) kernels[0][k0 > 0](weights, lhs, out, &whole);
+    if (whole > 0) kernels_[parts | (k0 > 0 ? kAdds : 0)](weights, lhs, out, &whole);
     if ((k_end - k0) % blocks_.k > 0) {
       const int64_t done = static_cast<int64_t>(whole) * blocks_.k;
       const unsigned long long one = 1;
-      kernels[1][k0 + done > 0](weights + done * n * sizes_.bytes,
-                                lhs + done * (packed_lhs ? m : 1) * sizes_.bytes, out, &one);
+      kernels_[parts | kPartK | (k0 + done > 0 ? kAdds : 0)](
+          weights + done * n * sizes_.bytes, lhs + done * (packed_lhs ? m : 1) * sizes_.bytes, out,
+          &one);
     }
   }
 
@@ -199,10 +191,9 @@ class Operation {
   int64_t padded_k_;
   Blocks blocks_ = {};
   bool blocks_lhs_;
-  struct Kernels {
-    Kernel at[2][2][2][2];  // last block of M, of N, of K; whether it adds to the output
-  };
-  Kernels kernels_ = {};
+  // For the last block of a dimension, which is smaller, and for what adds to the output.
+  enum { kPartM = 1, kPartN = 2, kPartK = 4, kAdds = 8, kKernels = 16 };
+  Kernel kernels_[kKernels] = {};
   std::vector<std::vector<char>> copies_;
   std::vector<std::vector<char>> lhs_;
   std::vector<int32_t> out_;

@@ -3,7 +3,9 @@
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions; see LICENSE.
 #include <dnnl.hpp>
+#include <memory>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -153,28 +155,27 @@ void* make(const uk_problem_t* problem) {
   Types types;
   if (!types_of(problem->type, &types)) return nullptr;
   omp_set_num_threads(problem->threads);
-  Operation* best = nullptr;
+  std::unique_ptr<Operation> best;
   double best_seconds = 0;
   for (const auto plan : {matmul, inner_product}) {
     for (const bool own_weights : {true, false}) {
       try {
         const bool own_operands = problem->form == UK_FORM_PACKED;
-        auto* operation = new Operation(*problem, plan(*problem, types, own_weights, own_operands),
-                                        own_weights, types);
+        auto operation = std::make_unique<Operation>(
+            *problem, plan(*problem, types, own_weights, own_operands), own_weights, types);
         operation->make_copies(1);
         const double seconds = uk::bench::trial_seconds([&] { operation->run(0); });
         if (!best || seconds < best_seconds) {
-          std::swap(best, operation);
+          best = std::move(operation);
           best_seconds = seconds;
         }
-        delete operation;
       } catch (const dnnl::error&) {
         // It has no such primitive for this problem.
       }
     }
   }
   if (best) best->make_copies(problem->copies);
-  return best;
+  return best.release();
 }
 
 void run(void* operation, int copy, int) { static_cast<Operation*>(operation)->run(copy); }
