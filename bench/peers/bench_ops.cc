@@ -20,6 +20,7 @@
 #include "bench/peers/contestant.h"
 #include "bench/peers/problems.h"
 #include "bench/peers/ukernel_op.h"
+#include "bench/threads.h"
 
 namespace uk::bench {
 namespace {
@@ -101,17 +102,18 @@ class Operation {
   void* data() const { return data_; }  // NULL: it has none for this problem
   Entrant entrant() const {
     const int copies = problem_.copies;
-    return Entrant(contestant_->callers_split ? problem_.threads : 1, kSliceSeconds,
-                   [this, copies](int thread, int64_t call) {
-                     contestant_->run(data_, static_cast<int>(call % copies), thread);
-                   });
+    return Entrant(callers(), kSliceSeconds, [this, copies](int thread, int64_t call) {
+      contestant_->run(data_, static_cast<int>(call % copies), thread);
+    });
   }
   void compute() const {
-    entrant().time_slice();
+    run_on_threads(callers(), [this](int thread) { contestant_->run(data_, 0, thread); });
     contestant_->write_out(data_);
   }
 
  private:
+  int callers() const { return contestant_->callers_split ? problem_.threads : 1; }
+
   const uk_contestant_t* contestant_;
   uk_problem_t problem_;
   void* data_;

@@ -37,6 +37,7 @@ double Entrant::time_slice() {
   constexpr double kLongCall = 0.05;
   // Whoever ran before has left its own data in the caches. A long call fills them in no time.
   const double warm_up = time_calls(1);
+  if (warm_up >= kLongCall) return warm_up;
   if (calls_ == 0) {
     calls_ = 1;
     double seconds = warm_up;
@@ -46,8 +47,6 @@ double Entrant::time_slice() {
     }
     calls_ = std::max<int64_t>(
         static_cast<int64_t>(static_cast<double>(calls_) * slice_seconds_ / seconds), 1);
-  } else if (warm_up >= kLongCall) {
-    return warm_up;
   }
   return time_calls(calls_) / static_cast<double>(calls_);
 }
@@ -64,9 +63,10 @@ std::vector<std::vector<Pair>> time_in_pairs(Entrant& own, std::vector<Entrant>&
   double spent = 0;
   for (int round = 0; round < pace.rounds || spent < pace.seconds; ++round) {
     spent += seconds_of([&] {
-      for (size_t i = 0; i < others.size(); ++i) {
-        const double own_seconds = slice(own);
-        pairs[i].push_back({own_seconds, slice(others[i])});
+      for (size_t i = 0; i < others.size(); i += 2) {
+        const double before = slice(others[i]), own_seconds = slice(own);
+        pairs[i].push_back({own_seconds, before});
+        if (i + 1 < others.size()) pairs[i + 1].push_back({own_seconds, slice(others[i + 1])});
       }
     });
   }

@@ -38,8 +38,8 @@ struct Pace {
   double rest_seconds;  // before each slice
 };
 
-// pairs[other][round]. Each slice of another has a slice of `own` before it, so that a change of
-// the clock frequency or a disturbance hits both alike.
+// pairs[other][round]. Each slice of another is next to a slice of `own`, so that a change of the
+// clock frequency or a disturbance hits both alike; one of `own` has another on either side.
 std::vector<std::vector<Pair>> time_in_pairs(Entrant& own, std::vector<Entrant>& others,
                                              const Pace& pace);
 

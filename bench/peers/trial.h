@@ -10,14 +10,13 @@
 
 namespace uk::bench {
 
-// Seconds of a call once caches are warm, the best of some.
+// Seconds of a call, the best of some; of a long one the first will do.
 template <class Run>
 double trial_seconds(const Run& run) {
   constexpr double kEnough = 0.02;
   constexpr int kMostCalls = 5;
-  run();
-  double best = 1e9, spent = 0;
-  for (int call = 0; call < kMostCalls && (call == 0 || spent < kEnough); ++call) {
+  double best = seconds_of(run), spent = best;
+  for (int call = 1; call < kMostCalls && spent < kEnough; ++call) {
     const double seconds = seconds_of(run);
     best = std::min(best, seconds);
     spent += seconds;
