@@ -129,6 +129,9 @@ def _cell(match: re.Match[str], entry: dict[str, object]) -> Cell:
 
 
 def _table(header: list[str], rows: list[list[str]]) -> list[str]:
+    """The lines, with an empty one after them; none without rows."""
+    if not rows:
+        return []
     return ["| " + " | ".join(row) + " |" for row in [header, ["---"] * len(header), *rows]] + [""]
 
 
@@ -208,7 +211,7 @@ def _packing(results: Results) -> list[str]:
                              f"{1e3 * cell.seconds * cell.ratio:.2f} ({cell.best_peer})",
                              calls_until_packing_pays(other, cell)])
     return _table(["type", "M x N x K", "", "packing, ms", "a call then, ms",
-                   "best peer without packing, ms", "packing pays after calls"], rows) if rows else []
+                   "best peer without packing, ms", "packing pays after calls"], rows)
 
 
 def _scaling(results: Results) -> list[str]:
@@ -216,23 +219,22 @@ def _scaling(results: Results) -> list[str]:
              _judged(cell.figures["scaling"], LEAST_SCALING if cell.m >= LARGE_M else None,
                      f"{cell.figures['scaling']:.2f}")]
             for cell in results.where(form="packed", threads=2)]
-    return _table(["type", "M x N x K", "gain from the second thread", "of the peak", "ratio"],
-                  rows) if rows else []
+    return _table(["type", "M x N x K", "gain from the second thread", "of the peak", "ratio"], rows)
 
 
 def report(results: Results) -> str:
+    peak_bars = ", ".join(f"{name} {bars.peak:.0f}" for name, bars in BARS.items())
+    cold_bars = ", ".join(f"{name} {bars.cold:.0f}" for name, bars in BARS.items())
     parts = [f"{results.cpu}, {results.date}; against {results.peers}. Bold: misses its bar.", "",
-             *_against_peers(results),
-             f"One thread, operands packed. The bars at M of {LARGE_M} or more are "
-             + ", ".join(f"{name} {bars.peak:.0f}" for name, bars in BARS.items()) + " % of the peak.", "",
-             *_of_peak(results)]
-    if results.where(form="packed", cold=True):
-        parts += [f"Weights from memory. The bars are {LEAST_READ_PERCENT} % of the read bandwidth at "
-                  "M = 1, above it " + ", ".join(f"{name} {bars.cold:.0f}" for name, bars in BARS.items())
-                  + " % of what peak and bandwidth permit.", "", *_cold(results)]
-    for title, table in (("When weights are worth packing:", _packing(results)),
-                         (f"Two threads; the bar is {LEAST_SCALING} of the peak's gain.",
-                          _scaling(results))):
+             *_against_peers(results)]
+    for title, table in (
+            (f"One thread, operands packed; the bars from M = {LARGE_M} on are {peak_bars} % of the peak:",
+             _of_peak(results)),
+            (f"Weights from memory; the bars are {LEAST_READ_PERCENT} % of the read bandwidth at M = 1 "
+             f"and {cold_bars} % of what peak and bandwidth permit above:", _cold(results)),
+            ("When weights are worth packing:", _packing(results)),
+            (f"Two threads; the bar from M = {LARGE_M} on is {LEAST_SCALING} of what the peak gains:",
+             _scaling(results))):
         if table:
             parts += [title, "", *table]
     return "\n".join(parts).rstrip() + "\n"

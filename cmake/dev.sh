@@ -216,7 +216,8 @@ case $command in
     cmake --preset release -DUK_BUILD_PEERS=ON > /dev/null
     build release bench_ops
     results=build/release/bench_ops.json
-    build/release/bench/peers/bench_ops --benchmark_out="$results" --benchmark_out_format=json "$@" >&2 ||
+    build/release/bench/peers/bench_ops \
+      --benchmark_out="$results" --benchmark_out_format=json "$@" >&2 ||
       [[ $? -eq 3 ]] # a figure above 101 %, which the tables name
     python3 bench/peers.py "$results"
     ;;
