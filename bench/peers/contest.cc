@@ -3,8 +3,11 @@
 // Licensed under the Apache License v2.0 with LLVM Exceptions; see LICENSE.
 #include "bench/peers/contest.h"
 
+#include <sched.h>
+
 #include <algorithm>
 #include <chrono>
+#include <optional>
 #include <thread>
 #include <utility>
 
@@ -12,6 +15,33 @@
 #include "bench/threads.h"
 
 namespace uk::bench {
+namespace {
+
+// Keeps the calling thread on a CPU of its own, for as long as this lives: a new thread starts
+// where its parent runs, and stays there for longer than a slice lasts.
+class Pin {
+ public:
+  explicit Pin(int thread) {
+    sched_getaffinity(0, sizeof(before_), &before_);
+    int cpu = 0;
+    for (int left = thread; cpu < CPU_SETSIZE; ++cpu) {
+      if (CPU_ISSET(cpu, &before_) && left-- == 0) break;
+    }
+    if (cpu == CPU_SETSIZE) return;  // more threads than CPUs
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(cpu, &one);
+    sched_setaffinity(0, sizeof(one), &one);
+  }
+  ~Pin() { sched_setaffinity(0, sizeof(before_), &before_); }
+  Pin(const Pin&) = delete;
+  Pin& operator=(const Pin&) = delete;
+
+ private:
+  cpu_set_t before_;
+};
+
+}  // namespace
 
 Entrant::Entrant(int threads, double slice_seconds, std::function<void(int, int64_t)> run)
     : threads_(threads), slice_seconds_(slice_seconds), run_(std::move(run)) {}
@@ -20,6 +50,9 @@ double Entrant::time_calls(int64_t calls) {
   SpinBarrier barrier(threads_);
   double seconds = 0;
   run_on_threads(threads_, [&](int thread) {
+    // Threads that a library starts would inherit the only caller's CPU.
+    std::optional<Pin> pin;
+    if (threads_ > 1) pin.emplace(thread);
     barrier.wait();
     const double spent = seconds_of([&] {
       for (int64_t call = 0; call < calls; ++call) {
