@@ -17,6 +17,7 @@ usage: cmake/dev.sh [--no-install] <command> [options of the program it runs]
   mlir     compile a program by MLIR 19, with and without the library, and compare the results
   arm      build for 64-bit Arm and run the tests on emulated CPUs of every level
   bench    run the benchmarks of every tile that this CPU can run
+  peers    time whole operations against OpenBLAS, BLIS, oneDNN, libxsmm and Eigen
   format   check the formatting; format --fix repairs it
   tidy     run clang-tidy on the library
 
@@ -55,7 +56,12 @@ clang_links_sanitizers() {
   echo 'int main() {}' | clang++ -fsanitize=address,undefined -x c++ -o /dev/null -
 }
 
-find_missing() { # <what the command uses: build, clang, emulator, mlir, arm, format, tidy>...
+has_header() { # <file>
+  echo "#include <$1>" | c++ -fsyntax-only -x c++ -
+}
+
+# <what the command uses: build, clang, emulator, mlir, arm, peers, format, tidy>...
+find_missing() {
   local use
   missing=()
   for use; do
@@ -83,6 +89,13 @@ find_missing() { # <what the command uses: build, clang, emulator, mlir, arm, fo
         need g++-aarch64-linux-gnu command -v aarch64-linux-gnu-g++
         need qemu-user command -v qemu-aarch64
         need googletest test -f /usr/src/googletest/CMakeLists.txt
+        ;;
+      peers)
+        need libopenblas-dev pkg-config --exists openblas
+        need libblis-dev has_header blis.h
+        need libdnnl-dev has_header dnnl.hpp
+        need libxsmm-dev pkg-config --exists libxsmm
+        need libeigen3-dev pkg-config --exists eigen3
         ;;
       format) need clang-format command -v clang-format ;;
       tidy) need clang-tidy command -v clang-tidy ;;
@@ -165,7 +178,7 @@ set -- "${arguments[@]}"
 command=$1
 shift
 case $command in
-  demo | bench) ;;
+  demo | bench | peers) ;;
   format) [[ $# -eq 0 || $* == --fix ]] || die 2 "format knows only --fix, not '$*'" ;;
   test | asan | clang | tsan | mlir | arm | tidy) [[ $# -eq 0 ]] || die 2 "$command takes no options, not '$*'" ;;
   -h | --help) usage; exit ;;
@@ -207,6 +220,16 @@ case $command in
       [[ -x $benchmark ]] || continue
       "$benchmark" "$@" || [[ $? -eq 77 ]] # this CPU lacks the level, as it has said
     done
+    ;;
+  peers)
+    require build peers
+    cmake --preset release -DUK_BUILD_PEERS=ON > /dev/null
+    build release bench_ops
+    results=build/release/bench_ops.json
+    build/release/bench/peers/bench_ops \
+      --benchmark_out="$results" --benchmark_out_format=json "$@" >&2 ||
+      [[ $? -eq 3 ]] # a figure above 101 %, which the tables name
+    python3 bench/peers.py "$results"
     ;;
   format)
     require format
