@@ -1,9 +1,10 @@
 """Times `python3 -m generator build` on 1,000 requests that come down to 50 tiles, as a compiler makes
 them that lowers many modules: from nothing, and again with everything in the cache.
 
-python3 bench/generator_time.py [--cc CC] [--update FILE]
+python3 bench/generator_time.py [--cc CC] [--update FILE] [--json FILE]
 
---update writes the table between the lines <!-- time --> and <!-- /time --> of a Markdown file.
+--update writes the table between the lines <!-- time --> and <!-- /time --> of a Markdown file, --json
+the figures as JSON.
 """
 
 from __future__ import annotations
@@ -49,8 +50,7 @@ def seconds_of(command: list[str]) -> float:
     return time.perf_counter() - start
 
 
-def measure(cc: str) -> str:
-    """The table, in Markdown."""
+def measure(cc: str) -> dict[str, float | str]:
     from_nothing, cached = [], []
     with tempfile.TemporaryDirectory() as directory:
         manifest = Path(directory) / "manifest.txt"
@@ -65,15 +65,22 @@ def measure(cc: str) -> str:
         index = json.loads((out / "index.json").read_text())
         archive = (out / "libuk_tiles.a").stat().st_size
     code = sum({row["symbol"]: row["code_bytes"] for row in index["requests"]}.values())
-    seconds = statistics.median(from_nothing)
+    return {"requests": REQUESTS, "tiles": tiles, "cores": len(os.sched_getaffinity(0)),
+            "compiler": index["compiler"], "from_nothing_s": statistics.median(from_nothing),
+            "cached_s": statistics.median(cached), "archive_bytes": archive,
+            "code_bytes_per_tile": code / tiles}
+
+
+def markdown(m: dict) -> str:
     return "\n".join([
-        f"{REQUESTS} requests, {tiles} tiles, on {len(os.sched_getaffinity(0))} cores "
-        f"({index['compiler']}, {date.today()}):",
+        f"{m['requests']} requests, {m['tiles']} tiles, on {m['cores']} cores "
+        f"({m['compiler']}, {date.today()}):",
         "",
         "| from nothing | cached | archive | a tile | code of a tile |",
         "|---|---|---|---|---|",
-        f"| {seconds:.1f} s | {statistics.median(cached):.2f} s | {archive / 1024:.0f} KiB "
-        f"| {1000 * seconds / tiles:.0f} ms | {code / tiles:.0f} bytes |", ""])
+        f"| {m['from_nothing_s']:.1f} s | {m['cached_s']:.2f} s | {m['archive_bytes'] / 1024:.0f} KiB "
+        f"| {1000 * m['from_nothing_s'] / m['tiles']:.0f} ms | {m['code_bytes_per_tile']:.0f} bytes |",
+        ""])
 
 
 def main() -> int:
@@ -81,11 +88,16 @@ def main() -> int:
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cc", default=os.environ.get("CXX", "c++"), help="the compiler")
     parser.add_argument("--update", type=Path, metavar="FILE", help="put the table there")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="put the figures there")
     options = parser.parse_args()
     sys.path.insert(0, str(ROOT))
     from generator.document import replace_block
-    table = measure(options.cc)
+    from generator.library import replace_file
+    figures = measure(options.cc)
+    table = markdown(figures)
     print(table)
+    if options.json:
+        replace_file(options.json, json.dumps(figures))
     if options.update:
         replace_block(options.update, "time", table)
     return 0

@@ -1,0 +1,201 @@
+"""Runs what the report shows, and keeps what it measured: a JSON file per source in one directory.
+
+A file is used again until what it was measured with is newer.
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Iterator
+
+from bench.report.data import MOST_PERCENT, OP_TYPES, PLACES, ReportError, load
+from bench.tile_runs import ABOVE_PEAK, ABSENT_LEVEL, ARCH
+from generator import library
+from generator.library import replace_file
+from generator.model import Tile
+from generator.tiles import table
+
+_ROOT = library.ROOT
+# A figure above what is possible is an error of measurement: that often it is measured.
+_ATTEMPTS = 4
+
+
+@dataclass(frozen=True)
+class Source:
+    name: str  # of its file
+    command: tuple[str, ...]  # without the option that says where its JSON goes
+    out: str  # that option
+    file: str  # where in `out` the JSON is, empty if it is the file itself
+    made_of: tuple[Path, ...]
+    limit: int  # seconds
+
+
+def _benchmark(name: str, program: Path, limit: int, pattern: str = "") -> Source:
+    filters = (f"--benchmark_filter={pattern}",) if pattern else ()
+    return Source(name, (str(program), *filters, "--benchmark_out_format=json"), "--benchmark_out=", "",
+                  (program,), limit)
+
+
+def _of_generator() -> tuple[Path, ...]:
+    return tuple(path for folder in ("generator", "arch", "ukernel")
+                 for path in (_ROOT / folder).rglob("*") if path.suffix in (".py", ".j2", ".h", ".inc"))
+
+
+def sources(build: Path, grid: Path) -> Iterator[Source]:
+    """Of what this build has. `grid` is a manifest of its tiles."""
+    bench = build / "bench"
+    for name, path in (("roofs", bench / "bench_roofs"), ("copies", bench / "bench_copies")):
+        if path.exists():
+            yield _benchmark(name, path, 900)
+    for level in library.levels(ARCH):
+        program = bench / f"bench_{ARCH}_{level}"
+        if program.exists():
+            for place in PLACES:
+                yield _benchmark(f"tiles-{level}-{place}", program, 600, f"mmt4d.*/{place}")
+    if (ops := bench / "peers" / "bench_ops").exists():
+        for type_name in OP_TYPES:
+            for threads in (1, 2):
+                yield _benchmark(f"ops-{type_name}-{threads}", ops, 1200,
+                                 f"^{type_name}/.*/threads:{threads}/")
+    yield Source("code", (sys.executable, "-m", "generator", "build", "--self-contained", "--manifest",
+                          str(grid)), "--out=", "index.json", _of_generator(), 1200)
+    yield Source("time", (sys.executable, "bench/generator_time.py"), "--json=", "", _of_generator(), 300)
+
+
+def is_of(name: str, wanted: str) -> bool:
+    """Whether a source is meant by a word of the command line: "ops", "tiles-sse2"."""
+    return name == wanted or name.startswith(wanted + "-")
+
+
+# ---------------------------------------------------------------- where figures come from
+
+def cpu_name() -> str:
+    for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
+        if line.startswith("model name"):
+            return line.partition(":")[2].strip()
+    return platform.machine()
+
+
+def _compiler(build: Path) -> tuple[str, str]:
+    """The compiler of a build, and the version of the project that it builds."""
+    try:
+        cache = (build / "CMakeCache.txt").read_text(encoding="utf-8")
+    except OSError as error:
+        raise ReportError(f"{build} is no build: {error.strerror}") from None
+    found = {name: re.search(rf"^{name}:\w+=(.*)$", cache, re.MULTILINE)
+             for name in ("CMAKE_CXX_COMPILER", "CMAKE_PROJECT_VERSION")}
+    path, version = (match[1] if match else "" for match in found.values())
+    try:
+        asked = subprocess.run([path, "--version"], capture_output=True, text=True)
+    except OSError:
+        raise ReportError(f"{build}: its compiler '{path}' does not run") from None
+    return asked.stdout.partition("\n")[0], version
+
+
+def _commit() -> str:
+    asked = subprocess.run(["git", "describe", "--always", "--dirty", "--abbrev=10"], cwd=_ROOT,
+                           capture_output=True, text=True)
+    return asked.stdout.strip() if asked.returncode == 0 else "no commit"
+
+
+# ---------------------------------------------------------------- running
+
+def _manifest() -> str:
+    """Requests for every mmt4d tile of the library."""
+    tiles = [row.tile for row in table(ARCH) if isinstance(row.tile, Tile)]
+    return "".join(f"mmt4d {t.type.name} {t.m0}x{t.n0}x{t.k0} {t.isa}{' f32acc' * t.f32acc}\n"
+                   for t in tiles)
+
+
+def _execute(source: Source, command: list[str]) -> int:
+    try:
+        ran = subprocess.run(command, cwd=_ROOT, capture_output=True, text=True, timeout=source.limit)
+    except subprocess.TimeoutExpired:
+        raise ReportError(f"{source.name}: took longer than {source.limit} s") from None
+    except OSError as error:
+        raise ReportError(f"{source.name}: {command[0]}: {error.strerror}") from None
+    if ran.returncode not in (0, ABOVE_PEAK, ABSENT_LEVEL):
+        lines = ran.stderr.strip().splitlines() or [f"exit code {ran.returncode}"]
+        raise ReportError(f"{source.name}: {lines[-1]}")
+    return ran.returncode
+
+
+def _impossible(benchmark: dict[str, Any]) -> bool:
+    return bool(benchmark.get("error_occurred")) or any(
+        benchmark.get(name, 0) > MOST_PERCENT for name in ("peak%", "read%"))
+
+
+def _run(source: Source, scratch: Path) -> dict[str, Any] | None:
+    """What it measured; None if this CPU lacks what it needs."""
+    out = scratch / "out"
+    code = _execute(source, [*source.command, f"{source.out}{out}"])
+    if code == ABSENT_LEVEL:
+        return None
+    data = json.loads((out / source.file if source.file else out).read_text(encoding="utf-8"))
+    for _ in range(_ATTEMPTS - 1):
+        again = {b["name"] for b in data.get("benchmarks", ()) if _impossible(b)}
+        if not again:
+            break
+        unfiltered = [word for word in source.command if not word.startswith("--benchmark_filter=")]
+        _execute(source, [*unfiltered, f"--benchmark_filter=^({'|'.join(sorted(again))})$",
+                          f"{source.out}{out}"])
+        better = {b["name"]: b for b in json.loads(out.read_text(encoding="utf-8"))["benchmarks"]}
+        data["benchmarks"] = [better.get(b["name"], b) for b in data["benchmarks"]]
+    return data
+
+
+def _relative(word: str) -> str:
+    path = Path(word)
+    if path.is_absolute() and path.is_relative_to(_ROOT):
+        return str(path.relative_to(_ROOT))
+    return "python3" if word == sys.executable else word
+
+
+def _is_current(source: Source, kept: Path) -> bool:
+    if not kept.exists():
+        return False
+    load(kept)
+    return kept.stat().st_mtime >= max(path.stat().st_mtime for path in source.made_of)
+
+
+def measure(build: Path, directory: Path, again: list[str] | None) -> None:
+    """Brings the files of a directory up to date. `again`: what is measured anew in any case; empty:
+    everything."""
+    grid = directory / "grid.txt"
+    every = list(sources(build, grid))
+    for wanted in again or ():
+        if not any(is_of(source.name, wanted) for source in every):
+            names = ", ".join(dict.fromkeys(source.name.partition("-")[0] for source in every))
+            raise ReportError(f"nothing is called '{wanted}'; this build has {names}")
+    compiler, version = _compiler(build)
+    directory.mkdir(parents=True, exist_ok=True)
+    replace_file(grid, _manifest())
+    for source in every:
+        kept = directory / f"{source.name}.json"
+        anew = again is not None and (not again or any(is_of(source.name, name) for name in again))
+        if not anew and _is_current(source, kept):
+            continue
+        print(f"measuring {source.name}", file=sys.stderr, flush=True)
+        start = time.monotonic()
+        with tempfile.TemporaryDirectory(dir=directory, prefix=".partial-") as scratch:
+            data = _run(source, Path(scratch))
+        if data is None:
+            kept.unlink(missing_ok=True)
+            print("  skipped: this CPU lacks the level", file=sys.stderr)
+            continue
+        words = [_relative(word) for word in source.command if word != "--benchmark_out_format=json"]
+        replace_file(kept, json.dumps({
+            "command": shlex.join(words), "cpu": cpu_name(),
+            "compiler": compiler, "version": f"{version}, {_commit()}",
+            "date": datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z"),
+            "seconds": round(time.monotonic() - start, 1), "data": data}))

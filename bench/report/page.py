@@ -1,0 +1,227 @@
+"""The report as one HTML file, and the pictures that stand alone."""
+
+from __future__ import annotations
+
+import statistics
+from collections import defaultdict
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Iterable, Sequence
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from bench.report import figures
+from bench.report.chart import Drawing
+from bench.report.data import OP_TYPES, CodeFigure, Measured, OpFigure, Provenance
+from bench.report.figures import Standing
+from bench.report.measure import is_of
+from bench.report.palette import DARK, LIGHT
+from bench.tile_runs import ARCH
+from generator import coverage, library
+from generator.model import TYPES
+from generator.tiles import table
+
+_ENVIRONMENT = Environment(loader=FileSystemLoader(Path(__file__).parent / "templates"), autoescape=True,
+                           trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined)
+
+
+def style_of_charts() -> str:
+    text = _ENVIRONMENT.get_template("chart.css.j2").render(light=LIGHT, dark=DARK)
+    return "".join(line.strip() + "\n" for line in text.splitlines() if line.strip())
+
+
+# ---------------------------------------------------------------- what a page has
+
+@dataclass(frozen=True)
+class Source:
+    """What stands below a figure."""
+
+    facts: str
+    commands: list[str]
+
+
+@dataclass(frozen=True)
+class Card:
+    title: str
+    note: str
+    drawings: list[Markup]
+
+
+@dataclass(frozen=True)
+class TypeSection:
+    name: str
+    cards: list[Card]
+    source: Source
+
+
+@dataclass(frozen=True)
+class OpSection:
+    name: str
+    bars: Markup
+    ops: list[OpFigure]
+    peers: list[str]
+    source: Source
+
+
+@dataclass(frozen=True)
+class CoverageTable:
+    arch: str
+    head: list[str]
+    lines: list[list[str]]
+
+
+@dataclass(frozen=True)
+class CodeLine:
+    level: str
+    tiles: int
+    median: float
+    largest: CodeFigure
+    total: int
+
+
+def _unique(values: Iterable[str]) -> str:
+    return ", ".join(dict.fromkeys(values))
+
+
+def _source(runs: Sequence[Provenance], commands: Sequence[str] = ()) -> Source:
+    """`commands` replace those of the runs."""
+    days = sorted({run.date[:10] for run in runs})
+    facts = " · ".join((_unique(run.cpu for run in runs), " to ".join(dict.fromkeys((days[0], days[-1]))),
+                        _unique(run.compiler for run in runs), _unique(run.version for run in runs)))
+    return Source(facts, list(dict.fromkeys(commands or [run.command for run in runs])))
+
+
+def _runs(measured: Measured, *wanted: str) -> list[Provenance]:
+    return [run for name, run in measured.provenance.items() if any(is_of(name, w) for w in wanted)]
+
+
+# ---------------------------------------------------------------- sections
+
+def _type_sections(measured: Measured) -> list[TypeSection]:
+    found = []
+    for type_name in TYPES:
+        tiles = [f for f in measured.tiles if f.tile.type.name == type_name]
+        if not tiles:
+            continue
+        ops = [op for op in measured.ops if op.type == type_name and op.threads == 1]
+        frame = figures.frame_of(measured, tiles, ops)
+        cards, programs, runs = [], [], []
+        for level in figures.levels_of(measured):
+            here = [f for f in tiles if f.tile.isa == level]
+            if not here:
+                continue
+            of_level = _runs(measured, f"tiles-{level}")
+            runs += of_level
+            programs += [run.command.split()[0] for run in of_level]
+            peak = measured.peak(type_name, level)
+            in_l1 = [f for f in here if f.place == "L1"]
+            name = f"{type_name}-{level}"
+            drawings = [figures.roofline(measured, f"roof-{name}", type_name, level, frame, here,
+                                         [op for op in ops if op.level == level]).svg()]
+            if in_l1:
+                slowest, fastest = (pick(in_l1, key=lambda f: f.percent) for pick in (min, max))
+                drawings.append(figures.heat_map(
+                    f"heat-{name}", f"Tiles of {type_name} on {level} in percent of peak",
+                    f"M0 down, N0 across, panels in L1. From {slowest.percent:.0f} % "
+                    f"({figures.shape_text(slowest.tile)}) to {fastest.percent:.0f} % "
+                    f"({figures.shape_text(fastest.tile)}).", list(figures.tile_panels(here))).svg())
+            note = f"{peak.instruction}, {peak.gops:.0f} Gop/s" if peak else ""
+            cards.append(Card(level, note, drawings))
+        commands = [f"{program} --benchmark_filter={type_name}_" for program in dict.fromkeys(programs)]
+        if roofs := _runs(measured, "roofs"):
+            commands += [roofs[0].command]
+        found.append(TypeSection(type_name, cards, _source([*runs, *roofs], commands)))
+    return found
+
+
+def _op_sections(measured: Measured) -> list[OpSection]:
+    found = []
+    for type_name in dict.fromkeys(op.type for op in measured.ops):
+        ops = [op for op in measured.ops if op.type == type_name]
+        shown = [op for op in ops if figures.shown_in_bars(op)] or ops
+        peers = list(dict.fromkeys(peer for op in ops for peer in op.peers))
+        runs = _runs(measured, *(f"ops-{name}" for name, of in OP_TYPES.items() if of == type_name))
+        found.append(OpSection(type_name, figures.op_bars(f"ops-{type_name}", type_name, shown).svg(),
+                               ops, peers, _source(runs)))
+    return found
+
+
+def _copy_cards(measured: Measured) -> list[Card]:
+    groups = defaultdict(list)
+    for copy in measured.copies:
+        groups[copy.op, copy.size].append(copy)
+    return [Card(op, f"{size}, percent of memcpy",
+                 [figures.copy_map(f"copies-{op}-{size}", op, size, copies).svg()])
+            for (op, size), copies in groups.items()]
+
+
+def _coverage() -> list[CoverageTable]:
+    tables = []
+    for arch in library.ARCHS:
+        head, *lines = coverage.coverage_lines(arch, table(arch))
+        tables.append(CoverageTable(arch, head, lines))
+    return tables
+
+
+def _code_lines(code: Sequence[CodeFigure]) -> list[CodeLine]:
+    found = []
+    for level in library.levels(ARCH):
+        here = [c for c in code if c.tile.isa == level]
+        if here:
+            found.append(CodeLine(level, len(here), statistics.median(c.bytes for c in here),
+                                  max(here, key=lambda c: c.bytes), sum(c.bytes for c in here)))
+    return found
+
+
+def _code_cards(code: Sequence[CodeFigure]) -> list[Card]:
+    return [Card(line.level, f"{line.tiles} tiles", [figures.code_plot(
+        f"code-{line.level}", line.level, [c for c in code if c.tile.isa == line.level], code).svg()])
+        for line in _code_lines(code)]
+
+
+def page(measured: Measured) -> str:
+    overview = figures.overview(measured)
+    runs = list(measured.provenance.values())
+    standings: list[Standing] = figures.standings(measured.ops)
+
+    def source(*wanted: str) -> Source | None:
+        found = _runs(measured, *wanted)
+        return _source(found) if found else None
+
+    return _ENVIRONMENT.get_template("index.html.j2").render(
+        style=Markup(style_of_charts()),
+        source=_source(runs) if runs else None, runs=measured.provenance,
+        overview=overview and overview.svg(), legend=figures.legend("legend").svg(), types=_type_sections(measured),
+        ops=_op_sections(measured), standings=standings, form_title=figures.form_title,
+        op_title=figures.op_title,
+        copies=_copy_cards(measured), copies_source=source("copies"),
+        coverage=_coverage(),
+        code=_code_lines(measured.code), code_cards=_code_cards(measured.code), code_source=source("code"),
+        shape_text=figures.shape_text,
+        time=measured.compile_time, time_source=source("time"), tiles_source=source("tiles"))
+
+
+# ---------------------------------------------------------------- pictures
+
+def _alone(drawing: Drawing, measured: Measured, wanted: str) -> str:
+    """With a margin, its title, and where its figures come from."""
+    runs = _runs(measured, wanted)
+    source = _source(runs)
+    margin, head, foot = 16, 34, 26
+    whole = replace(drawing, width=drawing.width + 2 * margin, height=drawing.height + head + foot + margin,
+                    parts=[])
+    whole.text(margin, 26, drawing.title, "picture-title")
+    whole.parts.append(f'<g transform="translate({margin} {head + 8})">{"".join(drawing.parts)}</g>')
+    whole.text(margin, whole.height - 12, source.facts, "tick")
+    return str(whole.svg(style_of_charts())) + "\n"
+
+
+def pictures(measured: Measured) -> dict[str, str]:
+    """By file name, those whose figures there are."""
+    found = {}
+    if overview := figures.overview(measured):
+        found["tiles.svg"] = _alone(overview, measured, "tiles")
+    if measured.ops and (drawing := figures.op_picture(measured.ops)):
+        found["ops.svg"] = _alone(drawing, measured, "ops")
+    return found
