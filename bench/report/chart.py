@@ -68,57 +68,61 @@ class Drawing:
 
 @dataclass(frozen=True)
 class Scale:
-    """From values to pixels; powers of `base` are equally far apart, without one values are."""
+    """From values to pixels. On a logarithmic one equal ratios are equally far apart."""
 
     low: float
     high: float
     start: float
     end: float
-    base: int = 0
+    ticks: tuple[float, ...]
+    logarithmic: bool = True
 
     def __call__(self, value: float) -> float:
-        if self.base:
+        if self.logarithmic:
             part = math.log(value / self.low) / math.log(self.high / self.low)
         else:
             part = (value - self.low) / (self.high - self.low)
         return self.start + part * (self.end - self.start)
 
-    def ticks(self) -> list[float]:
-        """Powers of the base inside; the caller of a linear scale knows its own."""
-        first = math.ceil(round(math.log(self.low, self.base), 6))
-        last = math.floor(round(math.log(self.high, self.base), 6))
-        return [float(self.base) ** power for power in range(first, last + 1)]
 
-    @staticmethod
-    def around(values: Iterable[float], base: int, start: float, end: float) -> Scale:
-        """From the power of the base below all values to the one above."""
-        logs = [math.log(value, base) for value in values]
-        low = math.floor(min(logs) + 1e-9)
-        high = max(math.ceil(max(logs) - 1e-9), low + 1)
-        return Scale(float(base) ** low, float(base) ** high, start, end, base)
+def scale_of_powers(values: Iterable[float], base: int, start: float, end: float) -> Scale:
+    """From the power of the base below all values to the one above, with a tick at each."""
+    logs = [math.log(value, base) for value in values]
+    low = math.floor(min(logs) + 1e-9)
+    high = max(math.ceil(max(logs) - 1e-9), low + 1)
+    ticks = tuple(float(base) ** power for power in range(low, high + 1))
+    return Scale(ticks[0], ticks[-1], start, end, ticks)
+
+
+_MOST_TICKS = 9
+
+
+def scale_of_decades(values: Sequence[float], start: float, end: float) -> Scale:
+    """From the 1, 2 or 5 times a power of ten below all values to the one above, with ticks at these,
+    or, where they are too many, at the powers alone."""
+    decades = range(math.floor(math.log10(min(values))), math.ceil(math.log10(max(values))) + 1)
+    steps = [m * 10.0 ** power for power in decades for m in (1, 2, 5)]
+    low = max(step for step in steps if step <= min(values))
+    high = min(step for step in steps if step >= max(values) and step > low)
+    ticks = tuple(step for step in steps if low <= step <= high)
+    if len(ticks) > _MOST_TICKS:
+        ticks = tuple(tick for tick in ticks if f"{tick:e}"[0] == "1")
+    return Scale(low, high, start, end, ticks)
 
 
 def short(value: float) -> str:
-    """A tick's label: 1/4, 16, 1k, 64k."""
-    if 0 < value < 1:
-        return f"1/{round(1 / value)}" if base_two(value) else f"{value:g}"
-    for unit, size in (("k", 1024), ("k", 1000)):
-        if value >= size and value % size == 0:
-            return f"{value / size:g}{unit}"
-    return f"{value:g}"
+    """A tick's label: 1/4, 0.5, 16, 4k."""
+    if value in (1 / 4, 1 / 16):
+        return f"1/{1 / value:g}"
+    return f"{value / 1024:g}k" if value % 1024 == 0 else f"{value:g}"
 
 
-def base_two(value: float) -> bool:
-    return math.frexp(value)[0] == 0.5
-
-
-def axes(drawing: Drawing, x: Scale, y: Scale, x_ticks: Sequence[float], y_ticks: Sequence[float],
-         x_title: str, y_title: str) -> None:
+def axes(drawing: Drawing, x: Scale, y: Scale, x_title: str, y_title: str) -> None:
     """A grid with labels to the left and below."""
-    for tick in y_ticks:
+    for tick in y.ticks:
         drawing.line(x.start, y(tick), x.end, y(tick), "grid")
         drawing.text(x.start - 5, y(tick) + 3.5, short(tick), "tick end")
-    for tick in x_ticks:
+    for tick in x.ticks:
         drawing.line(x(tick), y.start, x(tick), y.end, "grid")
         drawing.text(x(tick), y.start + 14, short(tick), "tick middle")
     drawing.line(x.start, y.start, x.end, y.start, "axis")

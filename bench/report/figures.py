@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 import statistics
 from collections import defaultdict
 from dataclasses import dataclass
 from typing import Iterable, Iterator, Mapping, Sequence
 
-from bench.report.chart import Drawing, Scale, axes, number
+from bench.report.chart import Drawing, Scale, axes, number, scale_of_decades, scale_of_powers
 from bench.report.data import PLACES, CodeFigure, CopyFigure, Measured, OpFigure, TileFigure
 from bench.report.palette import STEPS, step_of
 from bench.tile_runs import ARCH
@@ -41,26 +40,26 @@ class Frame:
 
 
 def frame_of(measured: Measured, tiles: Sequence[TileFigure], ops: Sequence[OpFigure]) -> Frame:
-    peaks = [peak.gops for t in tiles if (peak := measured.peak(t.tile.type.name, t.tile.isa))]
-    x = Scale.around([f.ops_per_byte for f in (*tiles, *ops)], 4, 40, WIDTH - 10)
-    y = Scale.around([*(f.gops for f in (*tiles, *ops)), *(1.3 * peak for peak in peaks)], 10, 206, 24)
+    every = [*tiles, *ops]
+    levels = {(f.tile.type.name, f.tile.isa) for f in tiles}
+    peaks = [peak.gops for of in levels if (peak := measured.peak(*of))]
+    beyond_ridges = [3 * peak / gbytes for peak in peaks for gbytes in measured.reads.values()]
+    x = scale_of_powers([*(f.ops_per_byte for f in every), max(beyond_ridges, default=1)], 4, 40, WIDTH - 10)
+    y = scale_of_decades([*(f.gops for f in every), *(1.25 * peak for peak in peaks)], 206, 24)
     return Frame(x, y)
 
 
-def _slope(drawing: Drawing, frame: Frame, gbytes: float, top: float, label: str, class_: str) -> None:
-    """A bandwidth, from the left or the floor up to the peak."""
+def _roofs(drawing: Drawing, measured: Measured, frame: Frame, peak: float) -> None:
+    """Bandwidths, from the left or the floor up to the peak, each with its name at the ridge."""
     x, y = frame.x, frame.y
-    left = max(x.low, y.low / gbytes)
-    right = min(top / gbytes, x.high)
-    if right <= left:
-        return
-    drawing.line(x(left), y(left * gbytes), x(right), y(right * gbytes), f"roof {class_}")
-    # Along the line, a little above it; as far from its lower end for each, so that they stand apart.
-    at = left * (x.high / x.low) ** 0.015
-    drop = (y(right * gbytes) - y(left * gbytes)) / (x(right) - x(left))
-    px, py = x(at), y(at * gbytes) - 4
-    degrees = math.degrees(math.atan(drop))
-    drawing.text(px, py, label, "roof-label", transform=f"rotate({number(degrees)} {number(px)} {number(py)})")
+    for place, gbytes in measured.reads.items():
+        left, ridge = max(x.low, y.low / gbytes), min(peak / gbytes, x.high)
+        if ridge > left:
+            drawing.line(x(left), y(left * gbytes), x(ridge), y(ridge * gbytes), f"roof from-{place}")
+            drawing.text(x(ridge), y(ridge * gbytes) - 5, _NAME_OF_PLACE[place], "roof-label middle")
+    left = max(x.low, peak / max(measured.reads.values(), default=peak / x.low))
+    drawing.line(x(left), y(peak), x.end, y(peak), "roof peak")
+    drawing.text(x.end, y(peak) - 5, f"peak {peak:.0f}", "roof-label end")
 
 
 def roofline(measured: Measured, name: str, type_name: str, level: str, frame: Frame,
@@ -73,15 +72,9 @@ def roofline(measured: Measured, name: str, type_name: str, level: str, frame: F
         told += f" The fastest tile is {shape_text(best.tile)} at {best.gops:.1f} Gop/s."
     drawing = Drawing(name, WIDTH, f"Roofline of {type_name} on {level}", told, 244)
     x, y = frame.x, frame.y
-    axes(drawing, x, y, x.ticks(), y.ticks(), "operations per byte read", "Gop/s")
-    top = peak.gops if peak else y.high
-    for place, gbytes in sorted(measured.reads.items(), key=lambda item: -item[1]):
-        _slope(drawing, frame, gbytes, top, f"{_NAME_OF_PLACE[place]} {gbytes:.0f} GB/s", f"from-{place}")
+    axes(drawing, x, y, "operations per byte read", "Gop/s")
     if peak:
-        fastest = max(measured.reads.values(), default=0)
-        left = max(x.low, top / fastest) if fastest else x.low
-        drawing.line(x(left), y(top), x.end, y(top), "roof peak")
-        drawing.text(x.end, y(top) - 5, f"peak {top:.0f}", "roof-label end")
+        _roofs(drawing, measured, frame, peak.gops)
     for f in sorted(tiles, key=lambda f: PLACES.index(f.place), reverse=True):
         drawing.mark(_SHAPE_OF_PLACE[f.place], x(f.ops_per_byte), y(f.gops),
                      "tile hand" if f.hand else "tile generated",
@@ -118,10 +111,6 @@ class HeatPanel:
 _CELL, _ROW, _HEADER, _ROW_LABELS, _GAP = 31, 19, 32, 28, 14
 
 
-def _panel_size(panel: HeatPanel, row_labels: float) -> tuple[float, float]:
-    return row_labels + _CELL * len(panel.columns), _HEADER + _ROW * len(panel.rows)
-
-
 def _draw_panel(drawing: Drawing, panel: HeatPanel, left: float, top: float, row_labels: float) -> None:
     first = left + row_labels
     drawing.text(first, top + 11, panel.title, "panel-title")
@@ -150,15 +139,16 @@ def heat_map(name: str, title: str, description: str, panels: Sequence[HeatPanel
     """Panels from left to right, in as many lines as they need."""
     drawing = Drawing(name, width, title, description)
     row_labels = max(_ROW_LABELS, *(6.2 * len(row) + 8 for panel in panels for row in panel.rows))
+    panel_width = max(row_labels + max(_CELL * len(panel.columns), 6.5 * len(panel.title))
+                      for panel in panels)
     x = y = line_height = 0.0
     for panel in panels:
-        panel_width, panel_height = _panel_size(panel, row_labels)
         if x and x + panel_width > width:
             x, y = 0, y + line_height + _GAP
             line_height = 0
         _draw_panel(drawing, panel, x, y, row_labels)
         x += panel_width + _GAP
-        line_height = max(line_height, panel_height)
+        line_height = max(line_height, _HEADER + _ROW * len(panel.rows))
     drawing.height = y + line_height + 2
     return drawing
 
@@ -207,7 +197,7 @@ def overview(measured: Measured) -> Drawing | None:
         return None
     return heat_map("overview", "Speed of the tiles of each type, in percent of peak",
                     "A panel per type, on the best instructions measured: M0 down, N0 across, panels in L1.",
-                    panels, 780)
+                    panels, 920)
 
 
 # ---------------------------------------------------------------- whole operations
@@ -233,7 +223,7 @@ def shown_in_bars(op: OpFigure) -> bool:
 def op_bars(name: str, type_name: str, ops: Sequence[OpFigure], width: float = WIDTH) -> Drawing:
     """A group per shape: this library's bar, filled, and below it the others', hollow."""
     names, right = 74, 44
-    scale = Scale(0, 100, names, width - right)
+    scale = Scale(0, 100, names, width - right, (0, 25, 50, 75, 100), logarithmic=False)
     slowest = min(ops, key=lambda op: op.percent)
     drawing = Drawing(name, width, f"Whole operations of {type_name} in percent of peak",
                       f"{len(ops)} shapes; the lowest is {op_title(slowest)} at {slowest.percent:.0f} %.")
@@ -245,9 +235,9 @@ def op_bars(name: str, type_name: str, ops: Sequence[OpFigure], width: float = W
         groups.append((op, [("ukernel", op.gops / peak, op.gops),
                             *((peer, f.gops / peak, f.gops) for peer, f in others)]))
     height = sum(20 + 13 * len(bars) + 8 for _, bars in groups)
-    for tick in (0, 25, 50, 75, 100):
+    for tick in scale.ticks:
         drawing.line(scale(tick), 18, scale(tick), 14 + height, "grid")
-        drawing.text(scale(tick), 12, f"{tick} %" if tick == 100 else str(tick), "tick middle")
+        drawing.text(scale(tick), 12, f"{tick} %" if tick == scale.high else str(tick), "tick middle")
     for op, bars in groups:
         drawing.text(0, y + 17, op_title(op), "panel-title")
         y += 21
@@ -349,9 +339,9 @@ def code_plot(name: str, level: str, code: Sequence[CodeFigure], every: Sequence
     largest = max(code, key=lambda c: c.bytes)
     drawing = Drawing(name, WIDTH, f"Code size of the tiles of {level}",
                       f"{len(code)} tiles; the largest is {largest.tile.symbol} with {largest.bytes} bytes.", 234)
-    x = Scale.around(map(products, every), 4, 40, WIDTH - 10)
-    y = Scale.around((c.bytes for c in every), 4, 196, 24)
-    axes(drawing, x, y, x.ticks(), y.ticks(), "products a step, M0·N0·K0", "bytes of code")
+    x = scale_of_powers(map(products, every), 4, 40, WIDTH - 10)
+    y = scale_of_powers((c.bytes for c in every), 4, 196, 24)
+    axes(drawing, x, y, "products a step, M0·N0·K0", "bytes of code")
     for c in sorted(code, key=lambda c: c.hand):
         drawing.mark("circle", x(products(c)), y(c.bytes), "tile hand" if c.hand else "tile generated",
                      f"{c.tile.type.name} {shape_text(c.tile)}{', rounded once' * c.tile.f32acc}, "

@@ -192,7 +192,8 @@ def page(measured: Measured) -> str:
     return _ENVIRONMENT.get_template("index.html.j2").render(
         style=Markup(style_of_charts()),
         source=_source(runs) if runs else None, runs=measured.provenance,
-        overview=overview and overview.svg(), legend=figures.legend("legend").svg(), types=_type_sections(measured),
+        overview=overview and overview.svg(), legend=figures.legend("legend").svg(),
+        types=_type_sections(measured), reads=measured.reads,
         ops=_op_sections(measured), standings=standings, form_title=figures.form_title,
         op_title=figures.op_title,
         copies=_copy_cards(measured), copies_source=source("copies"),
