@@ -16,6 +16,7 @@ usage: cmake/dev.sh [--no-install] <command> [options of the program it runs]
   tsan     run the tests under ThreadSanitizer
   arm      build for 64-bit Arm and run the tests on emulated CPUs of every level
   bench    run the benchmarks of every tile that this CPU can run
+  report   measure what has changed, and make a page of it: build/report/index.html
   format   check the formatting; format --fix repairs it
   tidy     run clang-tidy on the library
 
@@ -160,7 +161,7 @@ set -- "${arguments[@]}"
 command=$1
 shift
 case $command in
-  demo | bench) ;;
+  demo | bench | report) ;;
   format) [[ $# -eq 0 || $* == --fix ]] || die 2 "format knows only --fix, not '$*'" ;;
   test | asan | clang | tsan | arm | tidy) [[ $# -eq 0 ]] || die 2 "$command takes no options, not '$*'" ;;
   -h | --help) usage; exit ;;
@@ -198,6 +199,11 @@ case $command in
       [[ -x $benchmark ]] || continue
       "$benchmark" "$@" || [[ $? -eq 77 ]] # this CPU lacks the level, as it has said
     done
+    ;;
+  report)
+    require build
+    build release
+    "$(sed -n 's/^UK_PYTHON:FILEPATH=//p' build/release/CMakeCache.txt)" -m bench.report build/release "$@"
     ;;
   format)
     require format

@@ -1,10 +1,10 @@
 """Measures what has not been measured yet, and writes a report of it: one HTML file.
 
-python3 -m bench.report [BUILD_DIR] [--again [NAME ...]] [--no-measure] [--pictures DIR] [--out DIR]
+python3 -m bench.report [BUILD_DIR] [--only NAME ...] [--again] [--no-measure] [--pictures DIR] [--out DIR]
 
 BUILD_DIR is a release build, build/release by default. What each benchmark measured is kept beside
-the page, and used until the benchmark is built anew. NAME is what to measure all the same: roofs,
-tiles, ops, copies, code, time, or a part of one: tiles-avx2_fma, ops-f32-1.
+the page, and used until the benchmark is built anew. NAME is one of roofs, tiles, ops, copies, code,
+time, or a part of one: tiles-avx2_fma, ops-f32-1.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("build", type=Path, nargs="?", default=ROOT / "build" / "release",
                         metavar="BUILD_DIR")
     which = parser.add_mutually_exclusive_group()
-    which.add_argument("--again", nargs="*", metavar="NAME", help="measure anew; without names, all")
+    which.add_argument("--only", nargs="+", metavar="NAME", help="measure nothing else")
     which.add_argument("--no-measure", action="store_true", help="report what there is")
+    parser.add_argument("--again", action="store_true", help="measure what there is as well")
     parser.add_argument("--pictures", type=Path, metavar="DIR",
                         help="also write those that stand alone, as SVG")
     parser.add_argument("--out", type=Path, default=ROOT / "build" / "report", metavar="DIR",
@@ -37,7 +38,7 @@ def _run(options: argparse.Namespace) -> None:
     from bench.report.page import page, pictures
     from generator.library import replace_file
     if not options.no_measure:
-        measure(options.build.resolve(), options.out.resolve(), options.again)
+        measure(options.build.resolve(), options.out.resolve(), options.only, options.again)
     measured = read(options.out)
     files = {options.out / "index.html": page(measured)}
     if options.pictures:

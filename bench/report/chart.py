@@ -30,7 +30,7 @@ class Drawing:
             f' {name.rstrip("_").replace("_", "-")}="'
             f'{number(value) if isinstance(value, (int, float)) else escape(value)}"'
             for name, value in attributes.items())
-        inside = (f"<title>{escape(tooltip)}</title>" if tooltip else "") + escape(text)
+        inside = (f"<title>{escape(tooltip)}</title>" if tooltip else "") + str(escape(text))
         self.parts.append(f"<{tag}{written}>{inside}</{tag}>" if inside else f"<{tag}{written}/>")
 
     def line(self, x1: float, y1: float, x2: float, y2: float, class_: str) -> None:

@@ -132,6 +132,7 @@ class Measured:
     copies: list[CopyFigure] = field(default_factory=list)
     code: list[CodeFigure] = field(default_factory=list)
     compile_time: CompileTime | None = None
+    peers: str = ""  # other libraries with their versions
 
     def peak(self, type_name: str, level: str) -> Peak | None:
         instruction = self.peaks.get((type_name, level))
@@ -243,6 +244,9 @@ def _read_tiles(data: _Record, into: Measured) -> None:
 
 
 def _read_ops(data: _Record, into: Measured) -> None:
+    context = data.members.get("context")
+    if isinstance(context, dict):
+        into.peers = str(context.get("peers", into.peers))
     for b in _benchmarks(data):
         type_name, m, n, k, form, cold, threads = b.match(
             "name", r"(\w+)/(\d+)x(\d+)x(\d+)/(packed|rows|nk|kn)(/cold)?/threads:(\d+)").groups()
@@ -294,10 +298,10 @@ def load(path: Path) -> tuple[Provenance, _Record]:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise ReportError(f"{path.name}: cannot be read: {error}; --again {path.stem} makes it anew"
+        raise ReportError(f"{path.name}: cannot be read: {error}; --only {path.stem} --again makes it anew"
                           ) from None
     if not isinstance(content, dict) or not isinstance(content.get("data"), dict):
-        raise ReportError(f"{path.name}: not a measurement; --again {path.stem} makes it anew")
+        raise ReportError(f"{path.name}: not a measurement; --only {path.stem} --again makes it anew")
     file = _Record(path.name, content)
     provenance = Provenance(*(file.text(name) for name in ("command", "cpu", "compiler", "version",
                                                           "date")), file.number("seconds"))

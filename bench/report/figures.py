@@ -220,26 +220,32 @@ def shown_in_bars(op: OpFigure) -> bool:
     return op.form == "packed" and op.threads == 1 and op.cold == (op.shape[0] <= _SMALL_M)
 
 
+def _of_limit(op: OpFigure) -> float:
+    """Percent of peak, or where weights come from memory of the bound."""
+    return op.percent if op.bound_percent is None else op.bound_percent
+
+
 def op_bars(name: str, type_name: str, ops: Sequence[OpFigure], width: float = WIDTH) -> Drawing:
     """A group per shape: this library's bar, filled, and below it the others', hollow."""
     names, right = 74, 44
     scale = Scale(0, 100, names, width - right, (0, 25, 50, 75, 100), logarithmic=False)
-    slowest = min(ops, key=lambda op: op.percent)
+    slowest = min(ops, key=_of_limit)
     drawing = Drawing(name, width, f"Whole operations of {type_name} in percent of peak",
-                      f"{len(ops)} shapes; the lowest is {op_title(slowest)} at {slowest.percent:.0f} %.")
+                      f"{len(ops)} shapes; the lowest is {op_title(slowest)} at {_of_limit(slowest):.0f} %.")
     y = 14.0
     groups = []
     for op in ops:
-        peak = op.gops / op.percent  # Gop/s of a percent
-        others = sorted(op.peers.items(), key=lambda item: -item[1].gops)
-        groups.append((op, [("ukernel", op.gops / peak, op.gops),
-                            *((peer, f.gops / peak, f.gops) for peer, f in others)]))
-    height = sum(20 + 13 * len(bars) + 8 for _, bars in groups)
+        # The ratios were measured in turn, so that they hold where the speeds themselves are disturbed.
+        others = sorted(((peer, _of_limit(op) / f.ratio, f.gops) for peer, f in op.peers.items()),
+                        key=lambda bar: -bar[1])
+        groups.append((op, [("ukernel", _of_limit(op), op.gops), *others]))
+    height = sum(28 + 13 * len(bars) for _, bars in groups)
     for tick in scale.ticks:
         drawing.line(scale(tick), 18, scale(tick), 14 + height, "grid")
         drawing.text(scale(tick), 12, f"{tick} %" if tick == scale.high else str(tick), "tick middle")
     for op, bars in groups:
-        drawing.text(0, y + 17, op_title(op), "panel-title")
+        of_bound = ", of bound" if op.bound_percent is not None else ""
+        drawing.text(0, y + 17, op_title(op) + of_bound, "panel-title")
         y += 21
         for bar, percent, gops in bars:
             own = bar == "ukernel"
@@ -249,7 +255,7 @@ def op_bars(name: str, type_name: str, ops: Sequence[OpFigure], width: float = W
                         width=max(end - names, 0.5), height=9, class_="bar own" if own else "bar other")
             drawing.text(end + 4, y + 9.5, f"{percent:.0f}", "label" if own else "tick")
             y += 13
-        y += 8 - 1
+        y += 7
     drawing.height = y + 4
     return drawing
 

@@ -168,12 +168,12 @@ def _is_current(source: Source, kept: Path) -> bool:
     return kept.stat().st_mtime >= max(path.stat().st_mtime for path in source.made_of)
 
 
-def measure(build: Path, directory: Path, again: list[str] | None) -> None:
-    """Brings the files of a directory up to date. `again`: what is measured anew in any case; empty:
-    everything."""
+def measure(build: Path, directory: Path, only: list[str] | None, again: bool) -> None:
+    """Brings the files of a directory up to date, or those that `only` names; `again`: even if they
+    are."""
     grid = directory / "grid.txt"
     every = list(sources(build, grid))
-    for wanted in again or ():
+    for wanted in only or ():
         if not any(is_of(source.name, wanted) for source in every):
             names = ", ".join(dict.fromkeys(source.name.partition("-")[0] for source in every))
             raise ReportError(f"nothing is called '{wanted}'; this build has {names}")
@@ -182,8 +182,9 @@ def measure(build: Path, directory: Path, again: list[str] | None) -> None:
     replace_file(grid, _manifest())
     for source in every:
         kept = directory / f"{source.name}.json"
-        anew = again is not None and (not again or any(is_of(source.name, name) for name in again))
-        if not anew and _is_current(source, kept):
+        if only and not any(is_of(source.name, name) for name in only):
+            continue
+        if not again and _is_current(source, kept):
             continue
         print(f"measuring {source.name}", file=sys.stderr, flush=True)
         start = time.monotonic()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 from collections import defaultdict
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Iterable, Sequence
 
@@ -137,8 +138,10 @@ def _type_sections(measured: Measured) -> list[TypeSection]:
 
 def _op_sections(measured: Measured) -> list[OpSection]:
     found = []
-    for type_name in dict.fromkeys(op.type for op in measured.ops):
+    for type_name in TYPES:
         ops = [op for op in measured.ops if op.type == type_name]
+        if not ops:
+            continue
         shown = [op for op in ops if figures.shown_in_bars(op)] or ops
         peers = list(dict.fromkeys(peer for op in ops for peer in op.peers))
         runs = _runs(measured, *(f"ops-{name}" for name, of in OP_TYPES.items() if of == type_name))
@@ -153,9 +156,10 @@ def _copy_cards(measured: Measured) -> list[Card]:
         groups[copy.op, copy.size].append(copy)
     return [Card(op, f"{size}, percent of memcpy",
                  [figures.copy_map(f"copies-{op}-{size}", op, size, copies).svg()])
-            for (op, size), copies in groups.items()]
+            for (op, size), copies in sorted(groups.items(), key=lambda group: group[0][0])]
 
 
+@cache
 def _coverage() -> list[CoverageTable]:
     tables = []
     for arch in library.ARCHS:
@@ -194,7 +198,7 @@ def page(measured: Measured) -> str:
         source=_source(runs) if runs else None, runs=measured.provenance,
         overview=overview and overview.svg(), legend=figures.legend("legend").svg(),
         types=_type_sections(measured), reads=measured.reads,
-        ops=_op_sections(measured), standings=standings, form_title=figures.form_title,
+        ops=_op_sections(measured), standings=standings, form_title=figures.form_title, peers=measured.peers,
         op_title=figures.op_title,
         copies=_copy_cards(measured), copies_source=source("copies"),
         coverage=_coverage(),
