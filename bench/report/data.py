@@ -308,6 +308,14 @@ def load(path: Path) -> tuple[Provenance, _Record]:
     return provenance, _Record(path.name, content["data"])
 
 
+def _check_roofs(measured: Measured) -> None:
+    """A tile below its peak may still be faster than its panels can be read."""
+    for f in measured.tiles:
+        if f.place in measured.reads:
+            read_percent = 100 * f.gops / (measured.reads[f.place] * f.ops_per_byte)
+            _possible(f"{f.tile.symbol} from {f.place}", read_percent, "the read bandwidth")
+
+
 def read(directory: Path) -> Measured:
     measured = Measured()
     for path in sorted(directory.glob("*.json")):
@@ -316,4 +324,5 @@ def read(directory: Path) -> Measured:
             raise ReportError(f"{path}: the report has no use for a file of this name")
         measured.provenance[path.stem], data = load(path)
         reader(data, measured)
+    _check_roofs(measured)
     return measured

@@ -6,6 +6,7 @@ import statistics
 from collections import defaultdict
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import groupby
 from pathlib import Path
 from typing import Iterable, Sequence
 
@@ -69,7 +70,7 @@ class OpSection:
 class CoverageTable:
     arch: str
     head: list[str]
-    lines: list[list[str]]
+    types: list[tuple[str, list[list[str]]]]  # a type, and the rest of its lines
 
 
 @dataclass(frozen=True)
@@ -164,7 +165,9 @@ def _coverage() -> list[CoverageTable]:
     tables = []
     for arch in library.ARCHS:
         head, *lines = coverage.coverage_lines(arch, table(arch))
-        tables.append(CoverageTable(arch, head, lines))
+        types = [(name, [line[1:] for line in of_type])
+                 for name, of_type in groupby(lines, key=lambda line: line[0])]
+        tables.append(CoverageTable(arch, head, types))
     return tables
 
 

@@ -266,6 +266,8 @@ class RefusalTest(Case):
                 ("ops-f32-1", {**OPS[1], "read%": 101.5}, "101.5 % of the read bandwidth")):
             self.write({**ALL, name: {"benchmarks": [*ALL[name]["benchmarks"], benchmark]}})
             self.assertEqual(self.refused(), f"report: {name}.json: {benchmark['name']} is at {told}\n")
+        self.write({**ALL, "tiles-avx2_fma-L1": {"benchmarks": [in_l1("1x8x1", 74, 92.5)]}})
+        self.assertEqual(self.refused(), f"report: {symbol('1x8x1')} from L1 is at 104.1 % of the read bandwidth\n")
         self.write({**ALL, "tiles-avx2_fma-L1": {"benchmarks": [in_l1("6x16x1", 80, 100.9)]}})
         self.assertEqual(self.run_report("--no-measure")[0], 0)
 
