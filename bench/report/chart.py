@@ -39,6 +39,11 @@ class Drawing:
     def text(self, x: float, y: float, text: str, class_: str = "", **attributes: str | float) -> None:
         self.add("text", text, x=x, y=y, **({"class_": class_} if class_ else {}), **attributes)
 
+    def place(self, other: Drawing, x: float, y: float) -> None:
+        """Draws all of another one with its corner there."""
+        inside = "".join(other.parts)
+        self.parts.append(f'<g transform="translate({number(x)} {number(y)})">{inside}</g>')
+
     def mark(self, shape: str, x: float, y: float, class_: str, tooltip: str) -> None:
         """A circle, square, triangle or diamond of about the same area."""
         if shape == "circle":

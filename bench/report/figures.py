@@ -155,7 +155,8 @@ def heat_map(name: str, title: str, description: str, panels: Sequence[HeatPanel
 
 def legend(name: str) -> Drawing:
     """Of the heat maps."""
-    drawing = Drawing(name, WIDTH, "Legend of the heat maps", "Darker or, on dark paper, lighter is faster.", 40)
+    drawing = Drawing(name, WIDTH, "Legend of the heat maps",
+                      "Darker or, on dark paper, lighter is faster.", 40)
     for i, step in enumerate(STEPS):
         upper = STEPS[i + 1] if i + 1 < len(STEPS) else None
         drawing.add("rect", x=4 + 39 * i, y=2, width=37, height=18, class_=f"h{i}")
@@ -279,7 +280,7 @@ def op_picture(ops: Sequence[OpFigure]) -> Drawing | None:
     for type_name in chosen[:_PICTURE_TYPES]:
         column = op_bars(type_name, type_name, by_type[type_name], 250)
         drawing.text(drawing.width, 12, type_name, "panel-title")
-        drawing.parts.append(f'<g transform="translate({number(drawing.width)} 16)">{"".join(column.parts)}</g>')
+        drawing.place(column, drawing.width, 16)
         drawing.width += column.width + 20
         drawing.height = max(drawing.height, column.height + 16)
     return drawing
@@ -344,7 +345,8 @@ def code_plot(name: str, level: str, code: Sequence[CodeFigure], every: Sequence
 
     largest = max(code, key=lambda c: c.bytes)
     drawing = Drawing(name, WIDTH, f"Code size of the tiles of {level}",
-                      f"{len(code)} tiles; the largest is {largest.tile.symbol} with {largest.bytes} bytes.", 234)
+                      f"{len(code)} tiles; the largest is {largest.tile.symbol} with {largest.bytes} bytes.",
+                      234)
     x = scale_of_powers(map(products, every), 4, 40, WIDTH - 10)
     y = scale_of_powers((c.bytes for c in every), 4, 196, 24)
     axes(drawing, x, y, "products a step, M0·N0·K0", "bytes of code")

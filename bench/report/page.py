@@ -98,6 +98,10 @@ def _runs(measured: Measured, *wanted: str) -> list[Provenance]:
     return [run for name, run in measured.provenance.items() if any(is_of(name, w) for w in wanted)]
 
 
+def _runs_in_l1(measured: Measured) -> list[Provenance]:
+    return [run for name, run in measured.provenance.items() if is_of(name, "tiles") and name.endswith("-L1")]
+
+
 # ---------------------------------------------------------------- sections
 
 def _type_sections(measured: Measured) -> list[TypeSection]:
@@ -207,20 +211,19 @@ def page(measured: Measured) -> str:
         coverage=_coverage(),
         code=_code_lines(measured.code), code_cards=_code_cards(measured.code), code_source=source("code"),
         shape_text=figures.shape_text,
-        time=measured.compile_time, time_source=source("time"), tiles_source=source("tiles"))
+        time=measured.compile_time, time_source=source("time"),
+        overview_source=overview and _source(_runs_in_l1(measured)))
 
 
 # ---------------------------------------------------------------- pictures
 
-def _alone(drawing: Drawing, measured: Measured, wanted: str) -> str:
+def _alone(drawing: Drawing, source: Source) -> str:
     """With a margin, its title, and where its figures come from."""
-    runs = _runs(measured, wanted)
-    source = _source(runs)
     margin, head, foot = 16, 34, 26
     whole = replace(drawing, width=drawing.width + 2 * margin, height=drawing.height + head + foot + margin,
                     parts=[])
     whole.text(margin, 26, drawing.title, "picture-title")
-    whole.parts.append(f'<g transform="translate({margin} {head + 8})">{"".join(drawing.parts)}</g>')
+    whole.place(drawing, margin, head + 8)
     whole.text(margin, whole.height - 12, source.facts, "tick")
     return str(whole.svg(style_of_charts())) + "\n"
 
@@ -229,7 +232,7 @@ def pictures(measured: Measured) -> dict[str, str]:
     """By file name, those whose figures there are."""
     found = {}
     if overview := figures.overview(measured):
-        found["tiles.svg"] = _alone(overview, measured, "tiles")
+        found["tiles.svg"] = _alone(overview, _source(_runs_in_l1(measured)))
     if measured.ops and (drawing := figures.op_picture(measured.ops)):
-        found["ops.svg"] = _alone(drawing, measured, "ops")
+        found["ops.svg"] = _alone(drawing, _source(_runs(measured, "ops")))
     return found
