@@ -1,5 +1,5 @@
-// The roofs of a roofline: what registers alone reach, by type and level, and how fast each level of
-// the memory is read.
+// The roofs of a roofline: what registers alone reach, by type and level, and how fast each level
+// of the memory is read.
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions; see LICENSE.
 #include <benchmark/benchmark.h>
@@ -78,7 +78,8 @@ int run(int argc, char** argv) {
     }
   }
   benchmark::RegisterBenchmark("read/L1", bench_read, half_of_cache(1, 32u << 10))->UseManualTime();
-  benchmark::RegisterBenchmark("read/L2", bench_read, half_of_cache(2, 512u << 10))->UseManualTime();
+  benchmark::RegisterBenchmark("read/L2", bench_read, half_of_cache(2, 512u << 10))
+      ->UseManualTime();
   benchmark::RegisterBenchmark("read/mem", bench_read, kMemoryBytes)->UseManualTime();
 
   // Each repeats itself as often as it needs, so one iteration is enough.
