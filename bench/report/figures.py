@@ -198,7 +198,7 @@ def overview(measured: Measured) -> Drawing | None:
         return None
     return heat_map("overview", "Speed of the tiles of each type, in percent of peak",
                     "A panel per type, on the best instructions measured: M0 down, N0 across, panels in L1.",
-                    panels, 920)
+                    panels, 640)
 
 
 # ---------------------------------------------------------------- whole operations

@@ -6,7 +6,6 @@ A file is used again until what it was measured with is newer.
 from __future__ import annotations
 
 import json
-import platform
 import re
 import shlex
 import subprocess
@@ -19,7 +18,7 @@ from pathlib import Path
 from typing import Any, Iterator
 
 from bench.report.data import MOST_PERCENT, OP_TYPES, PLACES, ReportError, load
-from bench.tile_runs import ABOVE_PEAK, ABSENT_LEVEL, ARCH
+from bench.tile_runs import ABOVE_PEAK, ABSENT_LEVEL, ARCH, cpu_name
 from generator import library
 from generator.library import replace_file
 from generator.model import Tile
@@ -37,13 +36,13 @@ class Source:
     out: str  # that option
     file: str  # where in `out` the JSON is, empty if it is the file itself
     made_of: tuple[Path, ...]
-    limit: int  # seconds
+    minutes: float  # that it takes, roughly; stopped after four times as long
 
 
-def _benchmark(name: str, program: Path, limit: int, pattern: str = "") -> Source:
+def _benchmark(name: str, program: Path, minutes: float, pattern: str = "") -> Source:
     filters = (f"--benchmark_filter={pattern}",) if pattern else ()
     return Source(name, (str(program), *filters, "--benchmark_out_format=json"), "--benchmark_out=", "",
-                  (program,), limit)
+                  (program,), minutes)
 
 
 def _of_generator() -> tuple[Path, ...]:
@@ -54,22 +53,23 @@ def _of_generator() -> tuple[Path, ...]:
 def sources(build: Path, grid: Path) -> Iterator[Source]:
     """Of what this build has. `grid` is a manifest of its tiles."""
     bench = build / "bench"
-    for name, path in (("roofs", bench / "bench_roofs"), ("copies", bench / "bench_copies")):
+    for name, path, minutes in (("roofs", bench / "bench_roofs", 0.2),
+                                ("copies", bench / "bench_copies", 6)):
         if path.exists():
-            yield _benchmark(name, path, 900)
+            yield _benchmark(name, path, minutes)
     for level in library.levels(ARCH):
         program = bench / f"bench_{ARCH}_{level}"
         if program.exists():
-            for place in PLACES:
-                yield _benchmark(f"tiles-{level}-{place}", program, 600, f"mmt4d.*/{place}")
+            for place, minutes in zip(PLACES, (1, 1, 4), strict=True):
+                yield _benchmark(f"tiles-{level}-{place}", program, minutes, f"mmt4d.*/{place}")
     if (ops := bench / "peers" / "bench_ops").exists():
         for type_name in OP_TYPES:
             for threads in (1, 2):
-                yield _benchmark(f"ops-{type_name}-{threads}", ops, 1200,
+                yield _benchmark(f"ops-{type_name}-{threads}", ops, 10,
                                  f"^{type_name}/.*/threads:{threads}/")
     yield Source("code", (sys.executable, "-m", "generator", "build", "--self-contained", "--manifest",
-                          str(grid)), "--out=", "index.json", _of_generator(), 1200)
-    yield Source("time", (sys.executable, "bench/generator_time.py"), "--json=", "", _of_generator(), 300)
+                          str(grid)), "--out=", "index.json", _of_generator(), 4)
+    yield Source("time", (sys.executable, "bench/generator_time.py"), "--json=", "", _of_generator(), 1)
 
 
 def is_of(name: str, wanted: str) -> bool:
@@ -78,13 +78,6 @@ def is_of(name: str, wanted: str) -> bool:
 
 
 # ---------------------------------------------------------------- where figures come from
-
-def cpu_name() -> str:
-    for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
-        if line.startswith("model name"):
-            return line.partition(":")[2].strip()
-    return platform.machine()
-
 
 def _compiler(build: Path) -> tuple[str, str]:
     """The compiler of a build, and the version of the project that it builds."""
@@ -119,9 +112,10 @@ def _manifest() -> str:
 
 def _execute(source: Source, command: list[str]) -> int:
     try:
-        ran = subprocess.run(command, cwd=_ROOT, capture_output=True, text=True, timeout=source.limit)
+        ran = subprocess.run(command, cwd=_ROOT, capture_output=True, text=True,
+                             timeout=240 * source.minutes)
     except subprocess.TimeoutExpired:
-        raise ReportError(f"{source.name}: took longer than {source.limit} s") from None
+        raise ReportError(f"{source.name}: takes longer than {4 * source.minutes:g} minutes") from None
     except OSError as error:
         raise ReportError(f"{source.name}: {command[0]}: {error.strerror}") from None
     if ran.returncode not in (0, ABOVE_PEAK, ABSENT_LEVEL):
@@ -168,35 +162,38 @@ def _is_current(source: Source, kept: Path) -> bool:
     return kept.stat().st_mtime >= max(path.stat().st_mtime for path in source.made_of)
 
 
-def measure(build: Path, directory: Path, only: list[str] | None, again: bool) -> None:
-    """Brings the files of a directory up to date, or those that `only` names; `again`: even if they
-    are."""
-    grid = directory / "grid.txt"
-    every = list(sources(build, grid))
+def _choose(every: list[Source], directory: Path, only: list[str] | None, again: bool) -> list[Source]:
     for wanted in only or ():
         if not any(is_of(source.name, wanted) for source in every):
             names = ", ".join(dict.fromkeys(source.name.partition("-")[0] for source in every))
             raise ReportError(f"nothing is called '{wanted}'; this build has {names}")
+    asked = [s for s in every if not only or any(is_of(s.name, name) for name in only)]
+    return [s for s in asked if again or not _is_current(s, directory / f"{s.name}.json")]
+
+
+def measure(build: Path, directory: Path, only: list[str] | None, again: bool) -> None:
+    """Brings the files of a directory up to date, or those that `only` names; `again`: even if they
+    are."""
+    grid = directory / "grid.txt"
+    stale = _choose(list(sources(build, grid)), directory, only, again)
     compiler, version = _compiler(build)
     directory.mkdir(parents=True, exist_ok=True)
     replace_file(grid, _manifest())
-    for source in every:
-        kept = directory / f"{source.name}.json"
-        if only and not any(is_of(source.name, name) for name in only):
-            continue
-        if not again and _is_current(source, kept):
-            continue
-        print(f"measuring {source.name}", file=sys.stderr, flush=True)
+    left = sum(source.minutes for source in stale)
+    for source in stale:
+        print(f"measuring {source.name}; about {max(left, 1):.0f} minutes left", file=sys.stderr, flush=True)
+        left -= source.minutes
         start = time.monotonic()
         with tempfile.TemporaryDirectory(dir=directory, prefix=".partial-") as scratch:
             data = _run(source, Path(scratch))
+        kept = directory / f"{source.name}.json"
         if data is None:
             kept.unlink(missing_ok=True)
             print("  skipped: this CPU lacks the level", file=sys.stderr)
             continue
         words = [_relative(word) for word in source.command if word != "--benchmark_out_format=json"]
         replace_file(kept, json.dumps({
-            "command": shlex.join(words), "cpu": cpu_name(),
-            "compiler": compiler, "version": f"{version}, {_commit()}",
+            "command": shlex.join(words), "cpu": cpu_name(), "compiler": compiler,
+            "version": f"{version}, {_commit()}",
             "date": datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z"),
             "seconds": round(time.monotonic() - start, 1), "data": data}))

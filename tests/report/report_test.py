@@ -354,7 +354,7 @@ class MeasureTest(Case):
         old = program.stat().st_mtime - 100
         os.utime(program, (old, old))
         source = measure.Source("roofs", (str(program), "--benchmark_filter=all"), "--benchmark_out=", "",
-                                (program,), 30)
+                                (program,), 0.5)
         patched = mock.patch.object(measure, "sources", return_value=[source])
         patched.start()
         self.addCleanup(patched.stop)
