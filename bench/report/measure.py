@@ -194,6 +194,6 @@ def measure(build: Path, directory: Path, only: list[str] | None, again: bool) -
         words = [_relative(word) for word in source.command if word != "--benchmark_out_format=json"]
         replace_file(kept, json.dumps({
             "command": shlex.join(words), "cpu": cpu_name(), "compiler": compiler,
-            "version": f"{version}, {_commit()}",
+            "version": f"{version} ({_commit()})",
             "date": datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z"),
             "seconds": round(time.monotonic() - start, 1), "data": data}))

@@ -39,7 +39,8 @@ def style_of_charts() -> str:
 class Source:
     """What stands below a figure."""
 
-    facts: str
+    where: str  # CPU and days
+    what: str  # compiler and version
     commands: list[str]
 
 
@@ -89,9 +90,9 @@ def _unique(values: Iterable[str]) -> str:
 def _source(runs: Sequence[Provenance], commands: Sequence[str] = ()) -> Source:
     """`commands` replace those of the runs."""
     days = sorted({run.date[:10] for run in runs})
-    facts = " · ".join((_unique(run.cpu for run in runs), " to ".join(dict.fromkeys((days[0], days[-1]))),
-                        _unique(run.compiler for run in runs), _unique(run.version for run in runs)))
-    return Source(facts, list(dict.fromkeys(commands or [run.command for run in runs])))
+    where = f"{_unique(run.cpu for run in runs)} · {' to '.join(dict.fromkeys((days[0], days[-1])))}"
+    what = f"{_unique(run.compiler for run in runs)} · ukernel {_unique(run.version for run in runs)}"
+    return Source(where, what, list(dict.fromkeys(commands or [run.command for run in runs])))
 
 
 def _runs(measured: Measured, *wanted: str) -> list[Provenance]:
@@ -219,12 +220,13 @@ def page(measured: Measured) -> str:
 
 def _alone(drawing: Drawing, source: Source) -> str:
     """With a margin, its title, and where its figures come from."""
-    margin, head, foot = 16, 34, 26
+    margin, head, foot = 16, 34, 40
     whole = replace(drawing, width=drawing.width + 2 * margin, height=drawing.height + head + foot + margin,
                     parts=[])
     whole.text(margin, 26, drawing.title, "picture-title")
     whole.place(drawing, margin, head + 8)
-    whole.text(margin, whole.height - 12, source.facts, "tick")
+    whole.text(margin, whole.height - 26, source.where, "tick")
+    whole.text(margin, whole.height - 12, source.what, "tick")
     return str(whole.svg(style_of_charts())) + "\n"
 
 

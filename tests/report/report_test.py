@@ -64,7 +64,7 @@ ALL: dict[str, Any] = {
 
 def content(name: str, data: Any) -> dict[str, Any]:
     return {"command": f"measure --{name} 'a<b'", "cpu": "A CPU & more", "compiler": "cc 1",
-            "version": "1.0, abc", "date": "2026-01-02 03:04 UTC", "seconds": 5, "data": data}
+            "version": "1.0 (abc)", "date": "2026-01-02 03:04 UTC", "seconds": 5, "data": data}
 
 
 class Case(unittest.TestCase):
@@ -377,7 +377,7 @@ class MeasureTest(Case):
         self.assertEqual(len(self.runs.read_text().splitlines()), 4)
         kept = json.loads((self.out / "roofs.json").read_text())
         self.assertEqual(kept["compiler"], "cc 9.9")
-        self.assertTrue(kept["version"].startswith("7.8.9, "))
+        self.assertTrue(kept["version"].startswith("7.8.9 ("))
         self.assertEqual(kept["data"]["benchmarks"], ROOFS)
 
     def test_an_impossible_figure_is_measured_again(self) -> None:
