@@ -65,10 +65,10 @@ def sources(build: Path, grid: Path) -> Iterator[Source]:
     if (ops := bench / "peers" / "bench_ops").exists():
         for type_name in OP_TYPES:
             for threads in (1, 2):
-                yield _benchmark(f"ops-{type_name}-{threads}", ops, 10,
+                yield _benchmark(f"ops-{type_name}-{threads}", ops, 5,
                                  f"^{type_name}/.*/threads:{threads}/")
     yield Source("code", (sys.executable, "-m", "generator", "build", "--self-contained", "--manifest",
-                          str(grid)), "--out=", "index.json", _of_generator(), 4)
+                          str(grid)), "--out=", "index.json", _of_generator(), 6)
     yield Source("time", (sys.executable, "bench/generator_time.py"), "--json=", "", _of_generator(), 1)
 
 
@@ -192,6 +192,7 @@ def measure(build: Path, directory: Path, only: list[str] | None, again: bool) -
             print("  skipped: this CPU lacks the level", file=sys.stderr)
             continue
         words = [_relative(word) for word in source.command if word != "--benchmark_out_format=json"]
+        words += [f"{source.out}DIR"] * bool(source.file)  # that command writes nowhere else
         replace_file(kept, json.dumps({
             "command": shlex.join(words), "cpu": cpu_name(), "compiler": compiler,
             "version": f"{version} ({_commit()})",
