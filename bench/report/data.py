@@ -49,6 +49,7 @@ class Peak:
 
 @dataclass(frozen=True)
 class TileFigure:
+    source: str  # the name of its file
     tile: Tile
     hand: bool
     place: str
@@ -71,6 +72,7 @@ class PeerFigure:
 
 @dataclass(frozen=True)
 class OpFigure:
+    source: str  # the name of its file
     type: str
     shape: tuple[int, int, int]  # M, N, K
     form: str  # "packed", "rows", "nk" or "kn"
@@ -217,7 +219,7 @@ def _is_hand(tile: Tile) -> bool:
     return tile in library.hand_rows(tile.arch)
 
 
-def _read_roofs(data: _Record, into: Measured) -> None:
+def _read_roofs(data: _Record, into: Measured, source: str) -> None:
     for b in _benchmarks(data):
         kind, *rest = b.text("name").split("/")
         if kind == "peak" and len(rest) >= 2:
@@ -228,7 +230,7 @@ def _read_roofs(data: _Record, into: Measured) -> None:
             raise ReportError(f"{b.place} is neither a peak nor a bandwidth")
 
 
-def _read_tiles(data: _Record, into: Measured) -> None:
+def _read_tiles(data: _Record, into: Measured, source: str) -> None:
     for b in _benchmarks(data):
         symbol, place = b.match("name", r"(\w+)/(L1|L2|mem)\b").groups()
         tile = _tile(b, symbol)
@@ -240,10 +242,10 @@ def _read_tiles(data: _Record, into: Measured) -> None:
             instruction = b.match("label", "of (.+)")[1]
             percent = _possible(b.place, b.positive("peak%"), f"the peak of {instruction}")
             into.note_peak(tile.type.name, tile.isa, instruction, 100 * gops / percent)
-        into.tiles.append(TileFigure(tile, _is_hand(tile), place, gops, percent))
+        into.tiles.append(TileFigure(source, tile, _is_hand(tile), place, gops, percent))
 
 
-def _read_ops(data: _Record, into: Measured) -> None:
+def _read_ops(data: _Record, into: Measured, source: str) -> None:
     context = data.members.get("context")
     if isinstance(context, dict):
         into.peers = str(context.get("peers", into.peers))
@@ -263,11 +265,11 @@ def _read_ops(data: _Record, into: Measured) -> None:
                  PeerFigure(b.positive(name.removesuffix("_GFLOP/s")), b.positive(name))
                  for name in b.members if name.endswith("_GFLOP/s")}
         into.ops.append(OpFigure(
-            OP_TYPES[type_name], (int(m), int(n), int(k)), form, bool(cold), int(threads), tile, level,
-            gops, percent, b.maybe("bound%"), b.maybe("scaling"), peers))
+            source, OP_TYPES[type_name], (int(m), int(n), int(k)), form, bool(cold), int(threads), tile,
+            level, gops, percent, b.maybe("bound%"), b.maybe("scaling"), peers))
 
 
-def _read_copies(data: _Record, into: Measured) -> None:
+def _read_copies(data: _Record, into: Measured, source: str) -> None:
     for b in _benchmarks(data):
         op, width, tile0, tile1, order, size = b.match(
             "name", r"(pack|unpack)/(x\d+)/(\d+)x(\d+)/(n|i|o|io)/(\w+)").groups()
@@ -275,13 +277,13 @@ def _read_copies(data: _Record, into: Measured) -> None:
                                       b.positive("bytes_per_second") / 1e9, b.positive("memcpy%")))
 
 
-def _read_code(data: _Record, into: Measured) -> None:
+def _read_code(data: _Record, into: Measured, source: str) -> None:
     for request in data.records("requests"):
         tile = _tile(request, request.text("symbol"))
         into.code.append(CodeFigure(tile, _is_hand(tile), int(request.positive("code_bytes"))))
 
 
-def _read_time(data: _Record, into: Measured) -> None:
+def _read_time(data: _Record, into: Measured, source: str) -> None:
     into.compile_time = CompileTime(
         int(data.positive("requests")), int(data.positive("tiles")), int(data.positive("cores")),
         data.positive("from_nothing_s"), data.positive("cached_s"), int(data.positive("archive_bytes")),
@@ -289,7 +291,7 @@ def _read_time(data: _Record, into: Measured) -> None:
 
 
 # By what the name of a file starts with, up to a hyphen.
-_READERS: dict[str, Callable[[_Record, Measured], None]] = {
+_READERS: dict[str, Callable[[_Record, Measured, str], None]] = {
     "roofs": _read_roofs, "tiles": _read_tiles, "ops": _read_ops, "copies": _read_copies,
     "code": _read_code, "time": _read_time}
 
@@ -323,6 +325,6 @@ def read(directory: Path) -> Measured:
         if not reader:
             raise ReportError(f"{path}: the report has no use for a file of this name")
         measured.provenance[path.stem], data = load(path)
-        reader(data, measured)
+        reader(data, measured, path.stem)
     _check_roofs(measured)
     return measured

@@ -15,7 +15,7 @@ from markupsafe import Markup
 
 from bench.report import figures
 from bench.report.chart import Drawing
-from bench.report.data import OP_TYPES, CodeFigure, Measured, OpFigure, Provenance
+from bench.report.data import CodeFigure, Measured, OpFigure, Provenance, TileFigure
 from bench.report.figures import Standing
 from bench.report.measure import is_of
 from bench.report.palette import DARK, LIGHT
@@ -99,8 +99,12 @@ def _runs(measured: Measured, *wanted: str) -> list[Provenance]:
     return [run for name, run in measured.provenance.items() if any(is_of(name, w) for w in wanted)]
 
 
+def _runs_of(measured: Measured, shown: Iterable[TileFigure | OpFigure]) -> list[Provenance]:
+    return [measured.provenance[name] for name in dict.fromkeys(f.source for f in shown)]
+
+
 def _runs_in_l1(measured: Measured) -> list[Provenance]:
-    return [run for name, run in measured.provenance.items() if is_of(name, "tiles") and name.endswith("-L1")]
+    return _runs_of(measured, (f for f in measured.tiles if f.place == "L1"))
 
 
 # ---------------------------------------------------------------- sections
@@ -113,14 +117,12 @@ def _type_sections(measured: Measured) -> list[TypeSection]:
             continue
         ops = [op for op in measured.ops if op.type == type_name and op.threads == 1]
         frame = figures.frame_of(measured, tiles, ops)
-        cards, programs, runs = [], [], []
+        cards = []
+        runs = _runs_of(measured, tiles)
         for level in figures.levels_of(measured):
             here = [f for f in tiles if f.tile.isa == level]
             if not here:
                 continue
-            of_level = _runs(measured, f"tiles-{level}")
-            runs += of_level
-            programs += [run.command.split()[0] for run in of_level]
             peak = measured.peak(type_name, level)
             in_l1 = [f for f in here if f.place == "L1"]
             name = f"{type_name}-{level}"
@@ -135,7 +137,8 @@ def _type_sections(measured: Measured) -> list[TypeSection]:
                     f"({figures.shape_text(fastest.tile)}).", list(figures.tile_panels(here))).svg())
             note = f"{peak.instruction}, {peak.gops:.0f} Gop/s" if peak else ""
             cards.append(Card(level, note, drawings))
-        commands = [f"{program} --benchmark_filter={type_name}_" for program in dict.fromkeys(programs)]
+        programs = dict.fromkeys(run.command.split()[0] for run in runs)
+        commands = [f"{program} --benchmark_filter={type_name}_" for program in programs]
         if roofs := _runs(measured, "roofs"):
             commands += [roofs[0].command]
         found.append(TypeSection(type_name, cards, _source([*runs, *roofs], commands)))
@@ -150,9 +153,8 @@ def _op_sections(measured: Measured) -> list[OpSection]:
             continue
         shown = [op for op in ops if figures.shown_in_bars(op)] or ops
         peers = list(dict.fromkeys(peer for op in ops for peer in op.peers))
-        runs = _runs(measured, *(f"ops-{name}" for name, of in OP_TYPES.items() if of == type_name))
         found.append(OpSection(type_name, figures.op_bars(f"ops-{type_name}", type_name, shown).svg(),
-                               ops, peers, _source(runs)))
+                               ops, peers, _source(_runs_of(measured, ops))))
     return found
 
 
