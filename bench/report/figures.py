@@ -302,7 +302,7 @@ class Standing:
 
 def standings(ops: Iterable[OpFigure]) -> list[Standing]:
     groups = defaultdict(list)
-    for op in ops:
+    for op in sorted(ops, key=lambda op: list(TYPES).index(op.type)):
         rivals = {name: f for name, f in op.peers.items() if name != "naive"}
         if rivals:
             peer = min(rivals, key=lambda name: rivals[name].ratio)
