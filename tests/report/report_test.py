@@ -196,6 +196,15 @@ class PageTest(Case):
         circles = [circle.attrib["class"] for circle in roofline.iter(f"{SVG}circle")]
         self.assertEqual(sorted(circles), ["tile generated", "tile hand", "tile hand"])
 
+    def test_the_best_of_repetitions(self) -> None:
+        """The peak is the best one too: that of the third is 90."""
+        repetitions = [in_l1("6x16x1", 40, 50), in_l1("6x16x1", 45, 100), in_l1("6x16x1", 72, 80),
+                       {"name": TILES[0]["name"], "error_occurred": True, "error_message": "above"},
+                       {**in_l1("6x16x1", 99, 99), "name": "6x16x1_mean", "run_type": "aggregate"}]
+        roofline = drawings(self.page({"tiles-avx2_fma-L1": {"benchmarks": repetitions}}))
+        self.assertEqual(tooltips(roofline["roof-f32f32f32-avx2_fma"], "hand"),
+                         ["6×16×1, hand-written, from L1: 72.0 Gop/s, 80 % of peak"])
+
     def test_a_tile_at_its_peak_lies_on_the_roof(self) -> None:
         roofline = drawings(self.page(ALL))["roof-f32f32f32-avx2_fma"]
         roof, = (line for line in roofline.iter(f"{SVG}line") if line.attrib["class"] == "roof peak")
