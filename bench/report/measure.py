@@ -195,7 +195,7 @@ def measure(build: Path, directory: Path, only: list[str] | None, again: bool) -
     replace_file(grid, _manifest())
     left = sum(source.minutes for source in stale)
     for source in stale:
-        print(f"measuring {source.name}; about {max(left, 1):.0f} minutes left", file=sys.stderr, flush=True)
+        print(f"measuring {source.name}; {max(left, 1):.0f} min left", file=sys.stderr, flush=True)
         left -= source.minutes
         start = time.monotonic()
         with tempfile.TemporaryDirectory(dir=directory, prefix=".partial-") as scratch:
