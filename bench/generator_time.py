@@ -2,10 +2,10 @@
 with everything in the cache: `build` on 1,000 requests that come down to 50 tiles, and `link` on an object
 file with calls of 1,000 functions, which are linalg.mmt4d on memrefs of so many shapes and need 50 tiles.
 
-python3 bench/generator_time.py [--cc CC] [--update FILE]
+python3 bench/generator_time.py [--cc CC] [--update FILE] [--json FILE]
 
 --update writes the tables between the lines <!-- time --> and <!-- /time -->, and <!-- link time --> and
-<!-- /link time -->, of a Markdown file.
+<!-- /link time -->, of a Markdown file; --json the figures of `build` as JSON.
 """
 
 from __future__ import annotations
@@ -35,14 +35,13 @@ REQUESTS = 1000
 REPEAT = 3
 
 
-def write_manifest(path: Path) -> int:
-    """Returns the number of distinct requests, each of which is there at least once."""
+def write_manifest(path: Path) -> None:
+    """Each distinct request is there at least once."""
     distinct = [f"mmt4d {kind.format(shape)}" for kind, shape in product(KINDS, SHAPES)]
     numbers = random.Random(1)
     lines = distinct + numbers.choices(distinct, k=REQUESTS - len(distinct))
     numbers.shuffle(lines)
     path.write_text("".join(f"{line}\n" for line in lines))
-    return len(distinct)
 
 
 def seconds_of(command: list[str]) -> float:
@@ -68,7 +67,16 @@ class Times:
 
     @property
     def circumstances(self) -> str:
-        return f"on {len(os.sched_getaffinity(0))} cores ({self.index['compiler']}, {date.today()})"
+        return f"on {cores()} cores ({self.index['compiler']}, {date.today()})"
+
+    @property
+    def code_bytes_per_tile(self) -> float:
+        code = {row["symbol"]: row["code_bytes"] for row in self.index["requests"]}
+        return sum(code.values()) / len(code)
+
+
+def cores() -> int:
+    return len(os.sched_getaffinity(0))
 
 
 def measure(directory: Path, archive: str, *arguments: str) -> Times:
@@ -83,19 +91,31 @@ def measure(directory: Path, archive: str, *arguments: str) -> Times:
                  json.loads((out / "index.json").read_text()), (out / archive).stat().st_size)
 
 
-def build_table(directory: Path, cc: str) -> str:
-    """In Markdown."""
+def measure_build(directory: Path, cc: str) -> Times:
     manifest = directory / "manifest.txt"
-    tiles = write_manifest(manifest)
-    times = measure(directory, "libuk_tiles.a", "build", "--manifest", str(manifest), "--self-contained",
-                    "--cc", cc)
-    code = sum({row["symbol"]: row["code_bytes"] for row in times.index["requests"]}.values())
+    write_manifest(manifest)
+    return measure(directory, "libuk_tiles.a", "build", "--manifest", str(manifest), "--self-contained",
+                   "--cc", cc)
+
+
+def build_table(times: Times) -> str:
+    """In Markdown."""
+    tiles = len(KINDS) * len(SHAPES)
     return "\n".join([
         f"{REQUESTS} requests, {tiles} tiles, {times.circumstances}:",
         "",
         "| from nothing | cached | archive | a tile | code of a tile |",
         "|---|---|---|---|---|",
-        f"| {times.text} | {1000 * times.from_nothing / tiles:.0f} ms | {code / tiles:.0f} bytes |", ""])
+        f"| {times.text} | {1000 * times.from_nothing / tiles:.0f} ms | {times.code_bytes_per_tile:.0f} bytes |",
+        ""])
+
+
+def build_figures(times: Times) -> dict[str, float | str]:
+    """What the report shows."""
+    return {"requests": REQUESTS, "tiles": len(KINDS) * len(SHAPES), "cores": cores(),
+            "compiler": times.index["compiler"], "from_nothing_s": times.from_nothing,
+            "cached_s": times.cached, "archive_bytes": times.archive_bytes,
+            "code_bytes_per_tile": times.code_bytes_per_tile}
 
 
 def call_names() -> list[str]:
@@ -109,15 +129,18 @@ def call_names() -> list[str]:
     return names
 
 
-def link_table(directory: Path, cc: str) -> str:
-    """In Markdown."""
+def measure_link(directory: Path, cc: str) -> Times:
     names = call_names()
     model = directory / "model.o"
     text = "".join(f"void {name}();\n" for name in names)
     text += "void model() {\n" + "".join(f"  {name}();\n" for name in names) + "}\n"
     subprocess.run([cc, "-c", "-x", "c++", "-", "-o", str(model)], input=f'extern "C" {{\n{text}}}\n',
                    text=True, check=True)
-    times = measure(directory, "libuk_link.a", "link", str(model), "--level", "avx512_vnni", "--cc", cc)
+    return measure(directory, "libuk_link.a", "link", str(model), "--level", "avx512_vnni", "--cc", cc)
+
+
+def link_table(times: Times) -> str:
+    """In Markdown."""
     return "\n".join([
         f"{len(times.index['calls'])} functions, {len(times.index['requests'])} tiles, "
         f"{times.circumstances}:",
@@ -132,15 +155,20 @@ def main() -> int:
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cc", default=os.environ.get("CXX", "c++"), help="the compiler")
     parser.add_argument("--update", type=Path, metavar="FILE", help="put the tables there")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="put the figures of build there")
     options = parser.parse_args()
     sys.path.insert(0, str(ROOT))
     from generator.document import replace_block
-    for name, table_of in (("time", build_table), ("link time", link_table)):
-        with tempfile.TemporaryDirectory() as directory:
-            table = table_of(Path(directory), options.cc)
+    from generator.library import replace_file
+    with tempfile.TemporaryDirectory() as directory:
+        build = measure_build(Path(directory), options.cc)
+        link = measure_link(Path(directory), options.cc)
+    for name, table in (("time", build_table(build)), ("link time", link_table(link))):
         print(table)
         if options.update:
             replace_block(options.update, name, table)
+    if options.json:
+        replace_file(options.json, json.dumps(build_figures(build)))
     return 0
 
 

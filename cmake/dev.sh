@@ -18,6 +18,7 @@ usage: cmake/dev.sh [--no-install] <command> [options of the program it runs]
   arm      build for 64-bit Arm and run the tests on emulated CPUs of every level
   bench    run the benchmarks of every tile that this CPU can run
   peers    time whole operations against OpenBLAS, BLIS, oneDNN, libxsmm and Eigen
+  report   measure what has changed, and make a page of it: build/report/index.html
   format   check the formatting; format --fix repairs it
   tidy     run clang-tidy on the library
 
@@ -178,7 +179,7 @@ set -- "${arguments[@]}"
 command=$1
 shift
 case $command in
-  demo | bench | peers) ;;
+  demo | bench | peers | report) ;;
   format) [[ $# -eq 0 || $* == --fix ]] || die 2 "format knows only --fix, not '$*'" ;;
   test | asan | clang | tsan | mlir | arm | tidy) [[ $# -eq 0 ]] || die 2 "$command takes no options, not '$*'" ;;
   -h | --help) usage; exit ;;
@@ -230,6 +231,11 @@ case $command in
       --benchmark_out="$results" --benchmark_out_format=json "$@" >&2 ||
       [[ $? -eq 3 ]] # a figure above 101 %, which the tables name
     python3 bench/peers.py "$results"
+    ;;
+  report)
+    require build
+    build release
+    "$(sed -n 's/^UK_PYTHON:FILEPATH=//p' build/release/CMakeCache.txt)" -m bench.report build/release "$@"
     ;;
   format)
     require format
