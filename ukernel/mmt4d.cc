@@ -108,7 +108,9 @@ uk_status_t uk_mmt4d(const uk_mmt4d_params_t* params) {
     status = uk::check_buffers(p, *type);
     // K = 0 needs no operands: null pointers, which offsets and strides must not move.
     if (p.k == 0) p.lhs_offset = p.lhs_stride0 = p.rhs_offset = p.rhs_stride0 = 0;
-    if (status == UK_STATUS_OK) uk::walk_tiles(p, *type, *row);
+    // Nothing is added, not even to what the rounding of a 16-bit output would change.
+    const bool stays = p.k == 0 && (p.flags & UK_MMT4D_ACCUMULATE);
+    if (status == UK_STATUS_OK && !stays) uk::walk_tiles(p, *type, *row);
   }
   return status;
 }

@@ -8,6 +8,13 @@
 
 namespace uk {
 
+// The size of blocks that cover an extent: as few as a size of at most `most` allows, and all
+// alike, since a short one loads its operands for less work than the others do.
+inline uk_index_t equal_block(uk_index_t extent, uk_index_t most) {
+  const uk_index_t blocks = larger(ceil_div(extent, larger(most, 1)), 1);
+  return larger(ceil_div(extent, blocks), 1);
+}
+
 struct Mmt4dWalk {
   uk_index_t m, n, k;                                         // in tiles
   uk_index_t lhs_step_bytes, rhs_step_bytes, out_tile_bytes;  // > 0
@@ -20,16 +27,12 @@ struct Mmt4dWalk {
   void for_each_tile(OneTile one_tile) const {
     // An RHS panel that meets one LHS panel is read once in any order: splitting K would only add
     // traffic on OUT.
-    uk_index_t k_block = k;
+    uk_index_t k_block = larger(k, 1);
     if (m > 1 && can_split_k) {
-      const uk_index_t most = larger(kPanelBytes / (lhs_step_bytes + rhs_step_bytes), 16);
-      const uk_index_t blocks = ceil_div(k, most);
-      if (blocks > 1) k_block = ceil_div(k, blocks);  // equal, so that no short one remains
+      k_block = equal_block(k, larger(kPanelBytes / (lhs_step_bytes + rhs_step_bytes), 16));
     }
-    k_block = larger(k_block, 1);
-    const uk_index_t m_block = larger(kLhsBlockBytes / (lhs_step_bytes * k_block), 1);
-    const uk_index_t out_column_bytes = smaller(m_block, m) * out_tile_bytes;
-    const uk_index_t n_block = larger(kOutBlockBytes / larger(out_column_bytes, 1), 1);
+    const uk_index_t m_block = equal_block(m, kLhsBlockBytes / (lhs_step_bytes * k_block));
+    const uk_index_t n_block = equal_block(n, kOutBlockBytes / (m_block * out_tile_bytes));
     const bool rhs_streams = n * k * rhs_step_bytes >= kStreamBytes;
 
     for (uk_index_t i0 = 0; i0 < m; i0 += m_block) {

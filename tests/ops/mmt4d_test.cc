@@ -417,6 +417,25 @@ TEST_P(Mmt4dAtLevel, BitsDoNotDependOnTheSplitOfK) {
   }
 }
 
+// Not even a signalling NaN of 16 bits, which any rounding would make quiet, changes.
+TEST_P(Mmt4dAtLevel, OutStaysWhereThereIsNoK) {
+  UK_SKIP_WITHOUT_LEVEL(GetParam().isa);
+  for (const Request& r : requests()) {
+    const Bytes before = random_bytes(
+        bytes_of(uk_index_t{r.tile.m0} * r.tile.n0, bits_of(GetParam().type.out)), r.tile.m0);
+    Bytes out = before;
+    uk_mmt4d_params_t p = {};
+    p.struct_size = sizeof(p);
+    p.out = out.data();
+    p.m = p.n = 1;
+    p.m0 = r.tile.m0, p.n0 = r.tile.n0, p.k0 = r.tile.k0;
+    p.flags = r.flags | UK_MMT4D_ACCUMULATE;
+    p.cpu_data = cpu.data();
+    ASSERT_EQ(UK_STATUS_OK, uk_mmt4d(&p));
+    EXPECT_EQ(before, out);
+  }
+}
+
 // Every tile of OUT has the same operands, on both sides of a block of N, and K is split.
 TEST_P(Mmt4dTilesAtLevel, DoNotDependOnTheBlocksOfN) {
   UK_SKIP_WITHOUT_LEVEL(GetParam().isa);
