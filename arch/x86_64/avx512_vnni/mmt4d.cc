@@ -1,7 +1,7 @@
 // mmt4d tiles of avx512_vnni. The rows are in tiles.inc.
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions; see LICENSE.
-#include "arch/x86_64/avx512_base/idioms.h"
+#include "arch/x86_64/avx512_vnni/idioms.h"
 
 namespace {
 
@@ -29,8 +29,6 @@ struct U8S8 : Avx512S32Out, Avx512DirectOperands {
 struct S8S8 : Avx512S32Out, Avx512DirectOperands {
   static constexpr int kK0 = 4, kTemporaries = 2;  // the sign bits, the sums of rows
   static constexpr bool kSumsRows = true;
-  // In every byte; unsigned to a dot: 128.
-  static UK_INLINE __m512i sign_bits() { return _mm512_set1_epi8(-128); }
   static UK_INLINE __m512i load_rhs(const char* rhs) {
     return _mm512_xor_si512(Avx512DirectOperands::load_rhs(rhs), sign_bits());
   }
@@ -39,18 +37,7 @@ struct S8S8 : Avx512S32Out, Avx512DirectOperands {
   }
   template <int Rows>
   static UK_INLINE Acc sum_rows(Acc sums, const char* rows) {
-    static_assert(Rows <= kLanes, "a lane for each row");
-    if constexpr (Rows == 1) {  // a broadcast that the dots need too
-      return _mm512_dpbusd_epi32(sums, sign_bits(), broadcast_lhs(rows));
-    } else {
-      // The mask keeps the load inside the panel. There is no intrinsic for masking a dot's load: a
-      // masked load is one more instruction on the ports of the dots.
-      asm("vpdpbusd %2, %1, %0%{%3%}"
-          : "+v"(sums)
-          : "v"(sign_bits()), "m"(*reinterpret_cast<const char(*)[Rows * kRowBytes]>(rows)),
-            "Yk"(static_cast<__mmask16>((1u << Rows) - 1)));
-      return sums;
-    }
+    return ::sum_rows<Rows>(sums, rows);
   }
   template <int Rows, int Vectors>
   static UK_INLINE void subtract_sums(Acc (&acc)[Rows][Vectors], Acc sums) {
