@@ -8,8 +8,7 @@
 
 namespace {
 
-// VPDPBUSD wants one operand unsigned. Flipping the sign bit of an s8 makes it one that is 128 more.
-// In every byte; unsigned to a dot: 128.
+// Flips an s8 in each byte into the u8 that is 128 more; as an unsigned operand it is 128 itself.
 UK_INLINE __m512i sign_bits() { return _mm512_set1_epi8(-128); }
 
 // Adds 128 times the sum of each of Rows rows, of four s8 each, to the lane of its number.
