@@ -109,6 +109,11 @@ class BlockShape:
         first = acc_row * self.p.acc_rows
         return range(first, min(first + self.p.acc_rows, self.rows))
 
+    def sum_rows(self) -> str:
+        """The sums of the rows of all steps so far, and of this one."""
+        assert self.p.block_row_sums is not None
+        return self.p.block_row_sums.format(sums="sums", rows=self.rows, p="rows")
+
     @property
     def _row_bits(self) -> int:
         """Of each of an accumulator's rows in OUT."""

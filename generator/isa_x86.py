@@ -59,7 +59,8 @@ AVX512_BASE = Isa(
                128: "_mm512_broadcast_i32x4(load_128<16>({p}))",
                256: "_mm512_broadcast_i64x4(load_256<32>({p}))"})
 
-AVX512_VNNI = Isa(**{**AVX512_BASE.__dict__, "name": "avx512_vnni"})
+AVX512_VNNI = Isa(**{**AVX512_BASE.__dict__, "name": "avx512_vnni",
+                     "includes": ("arch/x86_64/avx512_vnni/idioms.h",)})
 AVX512_BF16 = Isa(**{**AVX512_BASE.__dict__, "name": "avx512_bf16"})
 
 ISAS = {isa.name: isa for isa in (SSE2, AVX2_FMA, AVX_VNNI, AVX512_BASE, AVX512_VNNI, AVX512_BF16)}
@@ -302,6 +303,10 @@ def _integer_primitives(isa: Isa) -> list[Primitive]:
                 else:
                     dot = {**n.vnni_dot("dpbusd", infix, "{b}", "{a}"), "registers": 1,  # sign bits
                            **n.row_sums(rhs.offset, True, infix)}
+                    if isa is AVX512_VNNI and kind.name == "s8s8s32":
+                        dot |= {"block_row_sums": "sum_rows<{rows}>({sums}, {p})",
+                                "subtract": f"{n.mm}_sub_epi32({{a}}, {{b}})",
+                                "registers": 2}  # sign bits, sums
             elif isa is SSE2 and kind.lhs == "u8":
                 dot["registers"] += 1  # a zero, with which bytes are widened
             found.append(Primitive(

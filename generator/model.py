@@ -142,6 +142,9 @@ class Primitive:
     rhs_offset: int = 0  # so much are decoded columns above their elements
     row_sums: str | None = None  # {sums}, {x}: adds rhs_offset times what 32-bit lanes of rows hold
     row_sums_cost: Cost = Cost()
+    # {sums}, {rows}, {p}: likewise of a block's rows of one unit each, that of row i to lane i.
+    block_row_sums: str | None = None
+    subtract: str | None = None  # {a}, {b}: accumulators, with block_row_sums
     add: str | None = None  # {a}, {b}: accumulators, where the order of the sum is free
     acc_to_int: str = "{x}"
     int_to_acc: str = "{x}"
@@ -193,6 +196,21 @@ class Primitive:
     def row_loads(self) -> int:
         """Loads of a vector of rows' units."""
         return -(-self.operand_lanes * self.lhs_unit_bytes // self.isa.vector_bytes)
+
+    @property
+    def sums_rows_in_block(self) -> bool:
+        """In the K loops."""
+        return self.block_row_sums is not None
+
+    @property
+    def sums_rows_before(self) -> bool:
+        """In a pass over the LHS before the K loops."""
+        return self.row_sums is not None and not self.sums_rows_in_block
+
+    @property
+    def with_sums_before(self) -> Primitive:
+        """The same with one register less, for sums of rows are not taken in the K loops."""
+        return replace(self, block_row_sums=None, registers=self.registers - 1)
 
     @property
     def f32_out(self) -> Primitive:

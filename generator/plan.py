@@ -219,10 +219,12 @@ def _block_bound(p: Primitive, units: int, spread: int, decoded: bool, rows: int
     dots_of_unit = p.parts if p.part_by_part else 1
     broadcasts = rows * p.parts
     dots = p.dot_cost * (dots_of_unit * rows * vectors)
+    if p.sums_rows_in_block:
+        dots += p.row_sums_cost
     decode = Cost() if decoded else p.decode_cost * vectors
     if spread * p.lane_bits < isa.vector_bytes * 8:
         decode += Cost(shuffle=isa.broadcast_shuffles) * broadcasts
-    loads = broadcasts + vectors
+    loads = broadcasts + vectors + p.sums_rows_in_block
     instructions = (dots + decode).total + LOOP_INSTRUCTIONS
     if not (p.embeds_broadcast and vectors == 1):
         instructions += broadcasts
@@ -268,7 +270,7 @@ def _block_bound_of_vectors(p: Primitive, units: int, spread: int, decoded: bool
 def _staging_cycles(tile: Tile, p: Primitive, stages_rhs: bool) -> float:
     """Of a k step: one store a cycle, or what comes before it; and sums of rows."""
     units, cycles = tile.k0 // p.k, 0.0
-    if p.row_sums:
+    if p.sums_rows_before:
         vectors = tile.m0 * units * p.lhs_unit_bytes / p.isa.vector_bytes
         cycles += vectors * max(1 / p.isa.loads_per_cycle, p.row_sums_cost.cycles(p.isa))
     if p.stage_lhs is not None:
@@ -320,6 +322,8 @@ def _partition(tile: Tile, p: Primitive, spread: int, decoded: bool) -> list[tup
         for rows in range(1, tile.m0 + 1):
             if registers_needed(p, rows, vectors, decoded) > most_registers:
                 break
+            if rows > p.lanes and p.sums_rows_in_block:
+                break
             bound = _block_bound(p, tile.k0 // p.k, spread, decoded, rows, vectors)
             cycles = max(bound.cycles, bound.chain * CHAIN_MARGIN, bound.loads * LOAD_MARGIN)
             scores[rows] = (cycles, bound.loads, 1, 0)
@@ -351,6 +355,18 @@ def _plan(tile: Tile, p: Primitive, spread: int, stages_rhs: bool) -> Plan:
 
 
 def make_plan(tile: Tile, primitive: Primitive) -> Plan:
+    if not primitive.sums_rows_in_block:
+        return _best_plan(tile, primitive)
+    before = _best_plan(tile, primitive.with_sums_before)
+    if tile.k0 > primitive.k:
+        return before
+    # A pass over the LHS reads it from L2 once more: worth it only where the register of the sums would
+    # cost a block.
+    in_block = _best_plan(tile, primitive)
+    return min(in_block, before, key=lambda plan: len(plan.blocks))
+
+
+def _best_plan(tile: Tile, primitive: Primitive) -> Plan:
     p, units = primitive, tile.k0 // primitive.k
     if units == 1:
         plain = _plan(tile, p, 1, False)

@@ -73,6 +73,7 @@ class _Dot:
     rows: int = 1
     instructions: int = 1
     columns_instructions: int = 0
+    block_instructions: int = 0
     temporaries: int = 0
     chain: int = _MULTIPLY_ADD_CHAIN
 
@@ -103,6 +104,9 @@ def _dot(row: Row, level: Level) -> _Dot:
             if level.byte_flip and tile.type.lhs == "s8":
                 dot.columns_instructions += 1
                 dot.temporaries += 1
+                if level.byte_flip > 1 and tile.type.rhs == "s8":
+                    dot.block_instructions += 1
+                    dot.temporaries += 1
         else:
             dot.k = level.s16_k if tile.k0 % level.s16_k == 0 else 1
             dot.instructions = level.s16_dot
@@ -144,7 +148,7 @@ def _cost_per_step(row: Row) -> int:
 
     def block_cost(rows: int) -> int:
         row_instructions = -(-rows // dot.rows) * dot.rows * dot.instructions
-        instructions = (row_instructions + dot.columns_instructions) * part
+        instructions = (row_instructions + dot.columns_instructions) * part + dot.block_instructions
         row_loads = (-(-rows * dot.k * BITS[tile.type.lhs] // (level.vector_bytes * 8))
                      if level.lhs_by_lane else rows)
         ports, loads = _PER_INSTRUCTION * instructions, _PER_LOAD * (row_loads + part)

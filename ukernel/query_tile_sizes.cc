@@ -25,6 +25,7 @@ struct Dot {
   int rows;                  // that it takes at once: two to a matrix instruction, used or not
   int instructions;          // for a row and a vector of columns
   int columns_instructions;  // for a vector of columns, whatever the rows
+  int block_instructions;    // for a block
   int temporaries;           // registers beside accumulators, columns and one row
   int chain;                 // from one dot into an accumulator to the next
 };
@@ -50,13 +51,17 @@ bool is_bf16_dot(uint32_t numerics) {
 }
 
 Dot dot_of(const uk_tile_row_t& row, const Mmt4dType& type, const VectorUnit& unit) {
-  Dot dot = {1, 1, 1, 0, 0, kMultiplyAddChain};
+  Dot dot = {1, 1, 1, 0, 0, 0, kMultiplyAddChain};
   if (row.numerics == UK_NUMERICS_EXACT) {
     if (type.lhs_bits == 8 && byte_dot(row, unit)) {
       dot.k = byte_dot(row, unit);
       if (unit.byte_flip && type.flag != UK_MMT4D_TYPE_U8S8S32) {
         dot.columns_instructions += 1;
         dot.temporaries += 1;
+        if (unit.byte_flip > 1 && type.rhs_bits == 8) {
+          dot.block_instructions += 1;
+          dot.temporaries += 1;
+        }
       }
     } else {
       dot.k = row.k0 % unit.s16_k == 0 ? unit.s16_k : 1;
@@ -99,7 +104,8 @@ int cost_per_step(const uk_tile_row_t& row, const Mmt4dType& type, const VectorU
   const int part = rounded_up(vectors, parts);
   const auto block_cost = [&](int rows) {
     const int row_instructions = rounded_up(rows, dot.rows) * dot.rows * dot.instructions;
-    const int instructions = (row_instructions + dot.columns_instructions) * part;
+    const int instructions =
+        (row_instructions + dot.columns_instructions) * part + dot.block_instructions;
     const int row_loads =
         unit.lhs_by_lane ? rounded_up(rows * dot.k * type.lhs_bits, unit.bytes * 8) : rows;
     const int ports = kPerInstruction * instructions, loads = kPerLoad * (row_loads + part);

@@ -14,6 +14,10 @@
 //   kStagesLhs                  whether the LHS is rewritten before the dots, by
 //   stage_lhs(to, from, rows)   which turns rows of the panel into kRowBytes each, and may write
 //                               kStageSlack bytes more
+//   kSumsRows                   whether dots add a multiple of their row's sum to each result, to
+//                               be taken off: a lane for each row, started by zero,
+//   sum_rows<Rows>(sums, rows)  adds what a k step's rows at `rows` bring,
+//   subtract_sums(acc, sums)    takes it from a block's accumulators after the K loop
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions; see LICENSE.
 #ifndef UKERNEL_ARCH_X86_64_MMT4D_TILE_H_
@@ -39,16 +43,18 @@ UK_INLINE int64_t load_s64(const char* p) {
   return v;
 }
 
-// k1 steps on a block's accumulators; a step's rows are kStride bytes from the next one's.
+// k1 steps on a block's accumulators; a step's rows are kStride bytes from the next one's. `sums`
+// is of kSumsRows.
 template <class P, int kStride, int N0, int Rows, int Vectors, bool kPrefetch>
-UK_INLINE void k_steps(typename P::Acc (&acc)[Rows][Vectors], const char* lhs, const char* rhs,
-                       uk_index_t k1) {
+UK_INLINE void k_steps(typename P::Acc (&acc)[Rows][Vectors], typename P::Acc& sums,
+                       const char* lhs, const char* rhs, uk_index_t k1) {
   for (; k1 > 0; --k1) {
     if (kPrefetch) prefetch_rhs(rhs, N0 * P::kRhsBytes);
     decltype(P::load_rhs(rhs)) columns[Vectors];
     UK_UNROLL for (int j = 0; j < Vectors; ++j) {
       columns[j] = P::load_rhs(rhs + j * P::kLanes * P::kRhsBytes);
     }
+    if constexpr (P::kSumsRows) sums = P::template sum_rows<Rows>(sums, lhs);
     UK_UNROLL for (int i = 0; i < Rows; ++i) {
       const auto row = P::broadcast_lhs(lhs + i * P::kRowBytes);
       UK_UNROLL for (int j = 0; j < Vectors; ++j) acc[i][j] = P::dot(acc[i][j], row, columns[j]);
@@ -65,17 +71,17 @@ constexpr int kStagedSteps = 64;
 // at once, into a buffer from which the load port then broadcasts: converting behind each broadcast
 // would cost two shuffles per row and step.
 template <class P, int M0, int N0, int Rows, int Vectors, bool kPrefetch>
-UK_INLINE void k_loop(typename P::Acc (&acc)[Rows][Vectors], const char* lhs, int row,
-                      const char* rhs, uk_index_t k1) {
+UK_INLINE void k_loop(typename P::Acc (&acc)[Rows][Vectors], typename P::Acc& sums, const char* lhs,
+                      int row, const char* rhs, uk_index_t k1) {
   constexpr int kStride = M0 * P::kRowBytes;
   if constexpr (!P::kStagesLhs) {
-    k_steps<P, kStride, N0, Rows, Vectors, kPrefetch>(acc, lhs + row * P::kRowBytes, rhs, k1);
+    k_steps<P, kStride, N0, Rows, Vectors, kPrefetch>(acc, sums, lhs + row * P::kRowBytes, rhs, k1);
   } else {
     alignas(64) char staged[kStagedSteps * kStride + P::kStageSlack];
     while (k1 > 0) {
       const uk_index_t steps = k1 < kStagedSteps ? k1 : kStagedSteps;
       P::stage_lhs(staged, lhs, static_cast<int>(steps) * M0);
-      k_steps<P, kStride, N0, Rows, Vectors, kPrefetch>(acc, staged + row * P::kRowBytes, rhs,
+      k_steps<P, kStride, N0, Rows, Vectors, kPrefetch>(acc, sums, staged + row * P::kRowBytes, rhs,
                                                         steps);
       lhs += steps * M0 * P::kLhsBytes;
       rhs += steps * N0 * P::kRhsBytes;
@@ -102,11 +108,13 @@ UK_INLINE void block(char* out, const char* lhs, int row, const char* rhs, uk_in
       UK_UNROLL for (int j = 0; j < Vectors; ++j) acc[i][j] = P::zero();
     }
   }
+  typename P::Acc sums = P::zero();
   if (flags & UK_MMT4D_PREFETCH_RHS) {
-    k_loop<P, M0, N0, Rows, Vectors, true>(acc, lhs, row, rhs, k1);
+    k_loop<P, M0, N0, Rows, Vectors, true>(acc, sums, lhs, row, rhs, k1);
   } else {
-    k_loop<P, M0, N0, Rows, Vectors, false>(acc, lhs, row, rhs, k1);
+    k_loop<P, M0, N0, Rows, Vectors, false>(acc, sums, lhs, row, rhs, k1);
   }
+  if constexpr (P::kSumsRows) P::subtract_sums(acc, sums);
   UK_UNROLL for (int i = 0; i < Rows; ++i) {
     UK_UNROLL for (int j = 0; j < Vectors; ++j) {
       P::store_out(out + i * kRowBytes + j * kVectorBytes, acc[i][j]);

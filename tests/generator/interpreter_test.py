@@ -43,7 +43,7 @@ class Machine:
     def run(self, k1: int, accumulate: bool) -> None:
         plan, p, tile = self.plan, self.p, self.plan.tile
         self.first_k = 0
-        if p.row_sums:
+        if p.sums_rows_before:
             for row in range(tile.m0):
                 units = [self.lhs[(step * tile.m0 + row) * plan.units + unit]
                          for step in range(k1) for unit in range(plan.units)]
@@ -116,9 +116,13 @@ class Machine:
                 sums = sums + [0] * lanes
             for _ in range(spread.bit_length() - 1):
                 sums = [a + b for a, b in zip(sums[::2], sums[1::2])]
+            start = 0
+            if p.sums_rows_in_block:
+                start -= p.rhs_offset * sum(sum(lhs[step * row_step + row_unit + row])
+                                            for step in range(steps))
             for column in range(shape.columns):
                 at = out + row * tile.n0 + column
-                self.out[at] = (self.out[at] if accumulate else 0) + sums[column]
+                self.out[at] = (self.out[at] if accumulate else 0) + start + sums[column]
                 self.writes[at] += 1
 
     def _dots_of_broadcasts(self, shape: BlockShape, dot: int, lhs: list[Unit],

@@ -57,6 +57,7 @@ UK_INLINE __m512 fma_rounded_to_bf16(__m512 acc, __m512 a, __m512 b) {
 
 struct Avx512 {
   static constexpr int kRegisters = 32, kTemporaries = 0;
+  static constexpr bool kSumsRows = false;
 };
 
 struct Avx512S32Out : Avx512 {

@@ -1,7 +1,7 @@
 // mmt4d tiles of avx512_vnni. The rows are in tiles.inc.
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions; see LICENSE.
-#include "arch/x86_64/avx512_base/idioms.h"
+#include "arch/x86_64/avx512_vnni/idioms.h"
 
 namespace {
 
@@ -23,65 +23,32 @@ struct U8S8 : Avx512S32Out, Avx512DirectOperands {
 };
 
 // s8 by s8 on VPDPBUSD, which wants one operand unsigned: flipping the sign bit of the RHS adds 128
-// to each of its elements. The sums of rows that make up for it are taken before the K loop
-// (start_out), which is left with one XOR a vector of columns. Flipping the LHS instead would cost
-// it a dot a vector, for the sums of columns, and rewriting the rows.
+// to each of its elements, and so 128 times the sum of its row to each result. One more dot a step
+// takes these: of a block's rows as they lie in memory, lane i has row i. Flipping the LHS instead
+// would cost a dot a vector of columns, for their sums, and rewriting the rows.
 struct S8S8 : Avx512S32Out, Avx512DirectOperands {
-  static constexpr int kK0 = 4, kTemporaries = 1;  // the sign bits
+  static constexpr int kK0 = 4, kTemporaries = 2;  // the sign bits, the sums of rows
+  static constexpr bool kSumsRows = true;
   static UK_INLINE __m512i load_rhs(const char* rhs) {
-    return _mm512_xor_si512(Avx512DirectOperands::load_rhs(rhs), _mm512_set1_epi8(-128));
+    return _mm512_xor_si512(Avx512DirectOperands::load_rhs(rhs), sign_bits());
   }
   static UK_INLINE Acc dot(Acc acc, __m512i lhs, __m512i rhs) {
     return _mm512_dpbusd_epi32(acc, rhs, lhs);
   }
+  template <int Rows>
+  static UK_INLINE Acc sum_rows(Acc sums, const char* rows) {
+    return ::sum_rows<Rows>(sums, rows);
+  }
+  template <int Rows, int Vectors>
+  static UK_INLINE void subtract_sums(Acc (&acc)[Rows][Vectors], Acc sums) {
+    alignas(64) char lanes[64];
+    _mm512_store_si512(lanes, sums);
+    UK_UNROLL for (int i = 0; i < Rows; ++i) {
+      const Acc sum = _mm512_set1_epi32(load_s32(lanes + 4 * i));
+      UK_UNROLL for (int j = 0; j < Vectors; ++j) acc[i][j] = _mm512_sub_epi32(acc[i][j], sum);
+    }
+  }
 };
-
-// Subtracts from each result what 128 in every element of the RHS adds to it: 128 times the sum of
-// its row. OUT counts as zero if it is not accumulated.
-template <int M0, int N0>
-UK_INLINE void start_out(char* out, const char* lhs, uk_index_t k1, uint32_t flags) {
-  // So many steps at a time that they fill whole vectors: lane i of these is always of row i % M0.
-  constexpr int kPowerOfTwo = M0 & -M0, kPeriodSteps = kPowerOfTwo < 16 ? 16 / kPowerOfTwo : 1;
-  constexpr int kPeriod = kPeriodSteps * M0 / 16;
-  // Several sums for each lane, as a dot waits for the last one into its accumulator.
-  constexpr int kPeriods = kPeriod < 2 ? 8 : kPeriod < 4 ? 4 : kPeriod < 8 ? 2 : 1;
-  constexpr int kSteps = kPeriods * kPeriodSteps, kVectors = kPeriods * kPeriod;
-  const __m512i factor = _mm512_set1_epi8(-128);  // unsigned to the dot: 128
-  __m512i sums[kVectors];
-  UK_UNROLL for (int v = 0; v < kVectors; ++v) sums[v] = _mm512_setzero_si512();
-  for (; k1 >= kSteps; k1 -= kSteps) {
-    UK_UNROLL for (int v = 0; v < kVectors; ++v) {
-      sums[v] = _mm512_dpbusd_epi32(sums[v], factor, _mm512_loadu_si512(lhs + 64 * v));
-    }
-    lhs += 64 * kVectors;
-  }
-  const int lanes_left = static_cast<int>(k1) * M0;
-  UK_UNROLL for (int v = 0; v < kVectors; ++v) {
-    const int lanes = lanes_left - 16 * v;
-    const uint32_t mask = lanes < 0 ? 0 : lanes < 16 ? (1u << lanes) - 1 : 0xFFFF;
-    const char* from = lanes > 0 ? lhs + 64 * v : lhs;
-    const __m512i rows = _mm512_maskz_loadu_epi32(static_cast<__mmask16>(mask), from);
-    // in_order: else the loop keeps its sums elsewhere, and moves them every step.
-    sums[v] = _mm512_dpbusd_epi32(in_order(sums[v]), factor, rows);
-  }
-  alignas(64) uint32_t lanes[16 * kPeriod];
-  UK_UNROLL for (int v = 0; v < kPeriod; ++v) {
-    UK_UNROLL for (int w = v + kPeriod; w < kVectors; w += kPeriod) {
-      sums[v] = _mm512_add_epi32(sums[v], sums[w]);
-    }
-    _mm512_store_si512(lanes + 16 * v, sums[v]);
-  }
-  for (int row = 0; row < M0; ++row) {
-    uint32_t sum = 0;
-    UK_UNROLL for (int i = 0; i < 16 * kPeriod; i += M0) sum -= lanes[row + i];
-    const __m512i start = _mm512_set1_epi32(static_cast<int>(sum));
-    UK_UNROLL for (int j = 0; j < N0; j += 16, out += 64) {
-      const bool accumulate = flags & UK_MMT4D_ACCUMULATE;
-      const __m512i before = accumulate ? _mm512_loadu_si512(out) : _mm512_setzero_si512();
-      _mm512_storeu_si512(out, _mm512_add_epi32(before, start));
-    }
-  }
-}
 
 // s16 by u4, eight k a step. A column is the 32 bits of its lane, k = 0 lowest; masked after a
 // shift by 4 * p they leave nibble p in the lower 16 bits and nibble p + 4 in the upper ones, so
@@ -130,8 +97,7 @@ template <int M0, int N0, int K0>
 UK_INLINE void mmt4d_s8s8s32(void* out, const void* lhs, const void* rhs, uk_index_t k1,
                              uint32_t flags) {
   if constexpr (K0 == 4) {
-    start_out<M0, N0>(static_cast<char*>(out), static_cast<const char*>(lhs), k1, flags);
-    mmt4d_tile<S8S8, M0, N0, K0>(out, lhs, rhs, k1, flags | UK_MMT4D_ACCUMULATE);
+    mmt4d_tile<S8S8, M0, N0, K0>(out, lhs, rhs, k1, flags);
   } else {
     mmt4d_tile<S16Pairs<Avx512WidenedOperands<Avx512WidenS8>>, M0, N0, K0>(out, lhs, rhs, k1,
                                                                            flags);
