@@ -5,7 +5,8 @@ python3 bench/mlir_compile_time.py LEVEL [--update FILE]
 
 LEVEL is the best of this CPU, avx512_vnni for instance. Times are CPU seconds of all tools together, and
 memory is that of the largest. --update writes the tables into the blocks <!-- perceptron --> and
-<!-- dispatches --> of a Markdown file. The matmuls take five minutes of a CPU, the perceptron one.
+<!-- dispatches --> of a Markdown file. The matmuls take two and a half minutes of one CPU, the
+perceptron one.
 """
 
 from __future__ import annotations
