@@ -28,6 +28,7 @@ sys.path.insert(0, str(ROOT))
 import jinja2
 
 from generator.document import replace_block
+from generator.model import RequestError
 from tests.mlir.perceptron import TYPES, Perceptron, Types, compiler, link_command, link_program
 from tests.mlir.pipelines import (LIBRARY_CALLS, MLIR_ALONE, MLIR_LOOPS, LoweringError, Target,
                                   compile_commands, run_tool)
@@ -242,7 +243,7 @@ def main() -> int:
     options = parser.parse_args()
     try:
         tables = measure(options.level, options.part or ["perceptron", "dispatches"])
-    except LoweringError as error:
+    except (LoweringError, RequestError) as error:
         sys.exit(f"mlir_compile_time: {error}")
     for name, table in tables.items():
         print(table)
