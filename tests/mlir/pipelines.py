@@ -79,6 +79,15 @@ MLIR_ALONE = (
     *_TO_LLVM,
 )
 
+MLIR_LOOPS = (
+    # As above, but all of linalg becomes loops over single elements: LLVM makes what it can of them.
+    _schedule("lower_packs"),
+    *_BUFFERIZE,
+    "--convert-linalg-to-loops",
+    "--symbol-dce",
+    *_TO_LLVM,
+)
+
 
 class LoweringError(Exception):
     """A tool failed; its first line."""
