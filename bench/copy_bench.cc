@@ -41,7 +41,8 @@ constexpr char kHelp[] =
     "  --small-pages   buffers in pages of 4 KiB instead of large ones\n"
     "\n"
     "Exit codes: 0; 2 a wrong option; 77 this CPU lacks the level. The options below are Google\n"
-    "Benchmark's; --benchmark_enable_random_interleaving=true with --benchmark_repetitions spreads\n"
+    "Benchmark's; --benchmark_enable_random_interleaving=true with --benchmark_repetitions "
+    "spreads\n"
     "the repetitions of each over the run.\n\n";
 
 constexpr double kSecondsPerBenchmark = 0.02;
@@ -71,9 +72,9 @@ struct Tile {
   uk_index_t tile0, tile1;
 };
 // N0 x K0 of weights, M0 x K0 of a narrow LHS, M0 x N0 of results.
-constexpr Tile kTiles[] = {{1, 1},  {4, 1},  {8, 1},   {16, 1},  {32, 1}, {1, 2},  {4, 2},
-                           {8, 2},  {16, 2}, {32, 2},  {1, 4},   {4, 4},  {8, 4},  {16, 4},
-                           {32, 4}, {8, 8},  {16, 8},  {32, 8},  {1, 16}, {4, 16}, {8, 16},
+constexpr Tile kTiles[] = {{1, 1},   {4, 1},  {8, 1},   {16, 1}, {32, 1}, {1, 2},  {4, 2},
+                           {8, 2},   {16, 2}, {32, 2},  {1, 4},  {4, 4},  {8, 4},  {16, 4},
+                           {32, 4},  {8, 8},  {16, 8},  {32, 8}, {1, 16}, {4, 16}, {8, 16},
                            {16, 16}, {8, 32}, {16, 32}, {1, 64}};
 
 // Rows a power of two apart, like those of most real matrices.
@@ -119,7 +120,7 @@ Params params_of(const Case& c, char* from, char* to) {
 }
 
 // Sets in_* or out_* of a matrix and of its tiles.
-#define UK_SET_SIDES(p, c, matrix, tiles)                                                  \
+#define UK_SET_SIDES(p, c, matrix, tiles)                                                   \
   const uk_index_t size1 = static_cast<uk_index_t>((c).row_bytes * 8) / (c).bits;           \
   const uk_index_t size0 = static_cast<uk_index_t>((c).bytes / (c).row_bytes);              \
   const bool inner = ((c).flags & UK_PACK_TRANSPOSE_INNER) != 0;                            \
@@ -192,8 +193,8 @@ void register_benchmarks(const uint64_t* cpu_data, char* memory) {
                                      width.name + "/" + std::to_string(tile.tile0) + "x" +
                                      std::to_string(tile.tile1) + "/" + order.name + "/" +
                                      size.name;
-            const Case c = {op,   width.type | order.flags, width.bits, tile, size.bytes,
-                            size.row_bytes, cpu_data};
+            const Case c = {op,         width.type | order.flags, width.bits, tile,
+                            size.bytes, size.row_bytes,           cpu_data};
             benchmark::RegisterBenchmark(name.c_str(), bench_copy, c, memory)
                 ->UseManualTime()
                 ->Iterations(1);

@@ -409,6 +409,64 @@ TEST_P(PackAnyShape, RoundTrip) {
 INSTANTIATE_TEST_SUITE_P(Types, PackAnyShape, ::testing::ValuesIn(pack_types()),
                          [](const auto& tested) { return tested.param.name; });
 
+// ---------------------------------------------------------------- large outputs
+
+// Sizes around the one from which outputs are written past the caches.
+class PackLarge : public ::testing::TestWithParam<PackType> {};
+
+TEST_P(PackLarge, BothSidesOfTheStreamedSize) {
+  const CpuData cpu = host_cpu_data();
+  constexpr uk_index_t kColumns = 1026;
+  const int bits = GetParam().bits;
+  const uk_index_t streamed_rows = (uk::kStreamedCopyBytes * 8 / bits + kColumns - 1) / kColumns;
+  constexpr MatrixLayout kLayouts[] = {MatrixLayout::kRowMajor, MatrixLayout::kRowsOfALargerMatrix,
+                                       MatrixLayout::kRowsUpward,
+                                       MatrixLayout::kColumnsOfALargerMatrix};
+  size_t turn = 0;
+  for (const uint32_t op : {UK_OP_PACK, UK_OP_UNPACK}) {
+    // One that stacks to tall tiles, one that does not, one of results.
+    for (const TileShape& shape : {TileShape{4, bits < 16 ? 4 : 1}, {14, 2}, {16, 16}}) {
+      for (const uint32_t flags : kFlags) {
+        for (const uk_index_t rows : {streamed_rows - 1, streamed_rows}) {
+          const MatrixLayout layout = kLayouts[(turn + turn / 8) % 4];
+          ++turn;
+          const uk_index_t even_rows = bits == 4 ? rows + rows % 2 : rows;
+          const bool outer = (flags & UK_PACK_TRANSPOSE_OUTER) != 0;
+          const Case c = {op,
+                          GetParam(),
+                          flags,
+                          even_rows,
+                          kColumns,
+                          shape.tile0,
+                          shape.tile1,
+                          0,
+                          0,
+                          layout,
+                          outer ? TilesLayout::kTight : TilesLayout::kTightTransposed,
+                          turn % 3 == 0 ? Edge::start : Edge::end,
+                          kPaddings[1]};
+          if (!c.is_legal()) continue;
+          Call(c, cpu.data()).run_and_check();
+          if (HasFatalFailure()) return;
+        }
+      }
+    }
+  }
+}
+
+std::vector<PackType> one_type_of_each_width() {
+  std::vector<PackType> types;
+  for (const PackType& type : pack_types()) {
+    const bool is_new = std::none_of(types.begin(), types.end(),
+                                     [&](const PackType& t) { return t.bits == type.bits; });
+    if (is_new) types.push_back(type);
+  }
+  return types;
+}
+
+INSTANTIATE_TEST_SUITE_P(Widths, PackLarge, ::testing::ValuesIn(one_type_of_each_width()),
+                         [](const auto& tested) { return tested.param.name; });
+
 // ---------------------------------------------------------------- shapes that have tile functions
 
 struct TypeAtLevel {
