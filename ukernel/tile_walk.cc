@@ -168,7 +168,9 @@ const uk_tile_row_t* select_straight(const TileCopy& copy, const TilePlan& plan,
 // The tallest tile of at most kTallRows rows and kRunBytes that columns of whole tiles make.
 void make_tall(const TileCopy& copy, const TilePlan& plan, Blocks* blocks) {
   const uk_index_t unit_bits = plan.columns * plan.bits;
-  if ((plan.transposed && plan.rows > 1) || unit_bits % 8 != 0) return;
+  // One row or one column is its own transpose.
+  const bool is_straight = !plan.transposed || plan.rows == 1 || plan.columns == 1;
+  if (!is_straight || unit_bits % 8 != 0) return;
   for (uk_index_t rows = kTallRows; rows > plan.rows; rows /= 2) {
     const uk_index_t tile_rows = rows / plan.rows;
     if (rows % plan.rows != 0 || tile_rows > plan.size0 / plan.rows) continue;
