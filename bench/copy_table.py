@@ -21,7 +21,7 @@ from statistics import median
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from bench.worst_tiles import _cpu as cpu_name  # noqa: E402
+from bench.tile_runs import cpu_name  # noqa: E402
 from generator.document import replace_block  # noqa: E402
 
 ORDERS = ("n", "i", "o", "io")

@@ -6,152 +6,18 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
-#include <fstream>
 #include <memory>
 #include <thread>
 
 #include "bench/llama_report.h"
-#include "bench/llama_timing.h"
+#include "bench/machine.h"
+#include "bench/packed_product.h"
+#include "bench/threads.h"
 
 namespace uk::bench {
 namespace {
 
 constexpr int kExitFailed = 1, kExitUsage = 2, kExitNothingRan = 77;
-
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
-// Memory that grows and never shrinks, so that pages are new once and not in every product.
-class Buffer {
- public:
-  char* reserve(size_t bytes) {
-    if (bytes > capacity_) {
-      data_.reset();
-      data_.reset(static_cast<char*>(std::aligned_alloc(64, (bytes + 63) / 64 * 64)));
-      if (!data_) throw std::bad_alloc();
-      capacity_ = bytes;
-      std::memset(data_.get(), 0xA5, bytes);
-    }
-    return data_.get();
-  }
-  char* data() const { return data_.get(); }
-
- private:
-  struct Free {
-    void operator()(char* data) const { std::free(data); }
-  };
-  std::unique_ptr<char, Free> data_;
-  size_t capacity_ = 0;
-};
-
-// One operand of one product, unpacked and packed.
-struct Packing {
-  Operand from;
-  int64_t heads;
-  int64_t tile_rows, k0;
-  uint32_t type;
-
-  int64_t tiles() const { return ceil_div(from.rows, tile_rows); }
-  int64_t steps() const { return ceil_div(from.k, k0); }
-  int64_t panel() const { return steps() * tile_rows * k0; }
-  int64_t elements() const { return heads * tiles() * panel(); }
-};
-
-// Splits the tiles of all heads over threads; work(head, begin, end) gets the pieces of one.
-template <class Work>
-uk_status_t for_part(int64_t heads, int64_t tiles, int part, int parts, const Work& work) {
-  const int64_t begin = heads * tiles * part / parts, end = heads * tiles * (part + 1) / parts;
-  for (int64_t at = begin; at < end;) {
-    const int64_t head = at / tiles, stop = std::min(end, (head + 1) * tiles);
-    const uk_status_t status = work(head, at - head * tiles, stop - head * tiles);
-    if (status != UK_STATUS_OK) return status;
-    at = stop;
-  }
-  return UK_STATUS_OK;
-}
-
-uk_status_t pack_part(const Packing& p, const void* in, void* out, const uint64_t* cpu_data,
-                      int part, int parts) {
-  return for_part(p.heads, p.tiles(), part, parts, [&](int64_t head, int64_t begin, int64_t end) {
-    const int64_t rows = std::min(end * p.tile_rows, p.from.rows) - begin * p.tile_rows;
-    // Where the rows are the contiguous dimension, pack sees the transposed matrix.
-    const bool transposed = p.from.row_stride == 1;
-    uk_pack_params_t params = {};
-    params.struct_size = sizeof(params);
-    params.in = in;
-    params.in_offset = head * p.from.head_stride + begin * p.tile_rows * p.from.row_stride;
-    params.in_stride0 = transposed ? p.from.k_stride : p.from.row_stride;
-    params.in_stride1 = 1;
-    params.in_size0 = transposed ? p.from.k : rows;
-    params.in_size1 = transposed ? rows : p.from.k;
-    params.out = out;
-    params.out_offset = (head * p.tiles() + begin) * p.panel();
-    params.out_stride0 = p.panel();
-    params.out_stride1 = p.tile_rows * p.k0;
-    params.out_size0 = end - begin;
-    params.out_size1 = p.steps();
-    params.out_size2 = p.tile_rows;
-    params.out_size3 = p.k0;
-    params.flags = p.type | (transposed ? UK_PACK_TRANSPOSE_INNER | UK_PACK_TRANSPOSE_OUTER : 0);
-    params.cpu_data = cpu_data;
-    return uk_pack(&params);
-  });
-}
-
-uk_mmt4d_params_t mmt4d_params(const Packing& lhs, const Packing& rhs, const Type& type,
-                               const uint64_t* cpu_data) {
-  uk_mmt4d_params_t params = {};
-  params.struct_size = sizeof(params);
-  params.lhs_stride0 = lhs.panel();
-  params.rhs_stride0 = rhs.panel();
-  params.out_stride0 = rhs.tiles() * lhs.tile_rows * rhs.tile_rows;
-  params.m = lhs.tiles();
-  params.n = rhs.tiles();
-  params.k = lhs.steps();
-  params.m0 = static_cast<int32_t>(lhs.tile_rows);
-  params.n0 = static_cast<int32_t>(rhs.tile_rows);
-  params.k0 = static_cast<int32_t>(lhs.k0);
-  params.flags = type.mmt4d_type;
-  params.cpu_data = cpu_data;
-  return params;
-}
-
-// `whole` says what mmt4d_params does; the buffers are those of all heads.
-uk_status_t mmt4d_part(const uk_mmt4d_params_t& whole, int64_t heads, int part, int parts) {
-  return for_part(heads, whole.n, part, parts, [&](int64_t head, int64_t begin, int64_t end) {
-    uk_mmt4d_params_t params = whole;
-    params.lhs_offset = head * whole.m * whole.lhs_stride0;
-    params.rhs_offset = (head * whole.n + begin) * whole.rhs_stride0;
-    params.out_offset = head * whole.m * whole.out_stride0 + begin * whole.m0 * whole.n0;
-    params.n = end - begin;
-    return uk_mmt4d(&params);
-  });
-}
-
-uk_status_t unpack_part(const uk_mmt4d_params_t& from, const Product& product, int64_t m,
-                        uint32_t type, void* out, int part, int parts) {
-  return for_part(product.heads, from.n, part, parts,
-                  [&](int64_t head, int64_t begin, int64_t end) {
-                    uk_unpack_params_t params = {};
-                    params.struct_size = sizeof(params);
-                    params.in = from.out;
-                    params.in_offset = head * from.m * from.out_stride0 + begin * from.m0 * from.n0;
-                    params.in_stride0 = from.out_stride0;
-                    params.in_stride1 = int64_t{from.m0} * from.n0;
-                    params.in_size0 = from.m;
-                    params.in_size1 = end - begin;
-                    params.in_size2 = from.m0;
-                    params.in_size3 = from.n0;
-                    params.out = out;
-                    params.out_offset = head * product.out_head_stride(m) + begin * from.n0;
-                    params.out_stride0 = product.out_row_stride();
-                    params.out_stride1 = 1;
-                    params.out_size0 = m;
-                    params.out_size1 = std::min(end * from.n0, product.n) - begin * from.n0;
-                    params.flags = type;
-                    params.cpu_data = from.cpu_data;
-                    return uk_unpack(&params);
-                  });
-}
 
 class Runner {
  public:
@@ -289,7 +155,7 @@ Row Runner::run(int64_t m) {
 uk_status_t Runner::measure(Row* row, const Packing& lhs) {
   const int64_t m = row->m, heads = product_->heads;
   const int threads = options_.threads;
-  uk_mmt4d_params_t params = mmt4d_params(lhs, rhs_, *type_, options_.cpu_data);
+  uk_mmt4d_params_t params = mmt4d_params(lhs, rhs_, type_->mmt4d_type, options_.cpu_data);
   uk_status_t status = uk_mmt4d_info(&params, &row->tile);
   if (status != UK_STATUS_OK) return status;
 
@@ -322,8 +188,14 @@ uk_status_t Runner::measure(Row* row, const Packing& lhs) {
   if (status != UK_STATUS_OK) return status;
   next_copy_ += multiply.calls;
 
+  const Result result = {heads,
+                         m,
+                         product_->n,
+                         product_->out_head_stride(m),
+                         product_->out_row_stride(),
+                         type_->out_pack_type};
   const Timing unpack = time(0.002, &status, [&](int thread, int64_t) {
-    return unpack_part(params, *product_, m, type_->out_pack_type, out_.data(), thread, threads);
+    return unpack_part(params, result, out_.data(), thread, threads);
   });
   if (status != UK_STATUS_OK) return status;
 
@@ -347,26 +219,6 @@ uk_status_t Runner::measure(Row* row, const Packing& lhs) {
   return UK_STATUS_OK;
 }
 
-std::string cpu_name() {
-  std::ifstream cpuinfo("/proc/cpuinfo");
-  for (std::string line; std::getline(cpuinfo, line);) {
-    const size_t colon = line.find(": ");
-    if (line.rfind("model name", 0) == 0 && colon != std::string::npos) {
-      return line.substr(colon + 2);
-    }
-  }
-  return "unknown CPU";
-}
-
-size_t last_level_cache_bytes() {
-  long bytes = 0;
-#ifdef _SC_LEVEL3_CACHE_SIZE
-  bytes = std::max(bytes, sysconf(_SC_LEVEL3_CACHE_SIZE));
-  bytes = std::max(bytes, sysconf(_SC_LEVEL2_CACHE_SIZE));
-#endif
-  return static_cast<size_t>(bytes);
-}
-
 Setting make_setting(const Options& options) {
   Setting setting;
   setting.cpu = cpu_name();
@@ -374,13 +226,8 @@ Setting make_setting(const Options& options) {
     if (!uk_cpu_has_level(isa, options.cpu_data)) continue;
     setting.levels += std::string(setting.levels.empty() ? "" : ", ") + isa;
   }
-  // Walking twice a cache's size in a circle finds next to nothing in it. Bounded, since a cache
-  // may be larger than what a small machine can spare.
   setting.cache_bytes = last_level_cache_bytes();
-  const size_t memory =
-      static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<size_t>(sysconf(_SC_PAGESIZE));
-  const size_t wanted = setting.cache_bytes ? 2 * setting.cache_bytes : size_t{512} << 20;
-  setting.weight_bytes = std::min({wanted, size_t{2} << 30, memory / 4});
+  setting.weight_bytes = bytes_beyond_cache();
   setting.weights_from_memory =
       setting.cache_bytes > 0 && setting.weight_bytes >= 2 * setting.cache_bytes;
   setting.memcpy_bytes_per_second = measure_memcpy(size_t{256} << 20, 0.1);

@@ -10,7 +10,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "bench/llama_timing.h"
+#include "bench/threads.h"
 
 namespace uk::bench {
 namespace {

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <string>
 
+#include "bench/packed_product.h"
 #include "ukernel/ukernel.h"
 
 namespace uk::bench {
@@ -20,12 +21,6 @@ struct Type {
   uint32_t pack_type, out_pack_type;
   Element lhs, rhs;
   int element_bytes;  // of either operand; outputs have four
-};
-
-// Where a tensor keeps element (head, row, k): one of the two strides is 1.
-struct Operand {
-  int64_t rows, k;
-  int64_t head_stride, row_stride, k_stride;
 };
 
 // A linear layer is a product with one head: activations [m][k], weights [n][k] as PyTorch keeps

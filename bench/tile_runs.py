@@ -9,7 +9,14 @@ import tempfile
 from pathlib import Path
 
 ARCH = "x86_64"
-_ABOVE_PEAK, _ABSENT_LEVEL = 3, 77
+ABOVE_PEAK, ABSENT_LEVEL = 3, 77  # exit codes
+
+
+def cpu_name() -> str:
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return line.partition(":")[2].strip()
+    return "unknown CPU"
 
 
 def run(directory: Path, level: str, option: str) -> dict[str, dict[str, float]] | None:
@@ -19,10 +26,10 @@ def run(directory: Path, level: str, option: str) -> dict[str, dict[str, float]]
         ran = subprocess.run(
             [directory / f"bench_{ARCH}_{level}", option, f"--benchmark_out={out.name}",
              "--benchmark_out_format=json"], capture_output=True, text=True)
-        if ran.returncode == _ABSENT_LEVEL:
+        if ran.returncode == ABSENT_LEVEL:
             print(f"skipped {level}: this CPU lacks it", file=sys.stderr)
             return None
-        if ran.returncode not in (0, _ABOVE_PEAK):
+        if ran.returncode not in (0, ABOVE_PEAK):
             sys.exit(ran.stderr.strip())
         return {tile["name"].partition("/")[0]: tile for tile in json.load(out)["benchmarks"]
                 if "error_occurred" not in tile}

@@ -21,7 +21,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from bench.tile_runs import ARCH, run  # noqa: E402
+from bench.tile_runs import ARCH, cpu_name, run  # noqa: E402
 from generator import library  # noqa: E402
 from generator.document import replace_block  # noqa: E402
 from generator.isa_x86 import PRIMITIVES  # noqa: E402
@@ -90,7 +90,7 @@ def report(measured: list[Measured]) -> str:
     low = sorted((m for m in measured if m.percent < MOST_REPORTED), key=lambda m: m.of_bound)
     lines = [f"{len(measured)} generated tiles with M0·N0 ≥ 64 measured, {len(low)} of them under "
              f"{MOST_REPORTED} % of the peak, {sum(m.of_bound < 90 for m in low)} of these under 90 % of "
-             f"their bound; the farthest from it ({_cpu()}, {date.today()}):", "",
+             f"their bound; the farthest from it ({cpu_name()}, {date.today()}):", "",
              "| tile | level | % of peak | bound | % of the bound | mostly |",
              "|---|---|---|---|---|---|"]
     for m in low[:LISTED]:
@@ -99,13 +99,6 @@ def report(measured: list[Measured]) -> str:
         lines.append(f"| {name} | {tile.isa} | {m.percent:.0f} | {m.bound_percent:.0f} "
                      f"| {m.of_bound:.0f} | {m.plan.bound.cause} |")
     return "\n".join(lines) + "\n"
-
-
-def _cpu() -> str:
-    for line in Path("/proc/cpuinfo").read_text().splitlines():
-        if line.startswith("model name"):
-            return line.partition(":")[2].strip()
-    return "unknown CPU"
 
 
 def main() -> int:

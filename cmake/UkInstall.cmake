@@ -1,4 +1,4 @@
-# What is installed: the header, the archives, a CMake package and two pkg-config files.
+# What is installed: headers, archives, a CMake package, and a pkg-config file for each archive.
 
 include(CMakePackageConfigHelpers)
 include(GNUInstallDirs)
@@ -15,6 +15,13 @@ if(TARGET ukernel_conformance)
     PUBLIC_HEADER DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/ukernel)
 endif()
 
+set(uk_pc_packages ukernel ukernel-cpu)
+if(TARGET ukernel_iree)
+  list(APPEND uk_pc_packages ukernel-iree)
+  install(TARGETS ukernel_iree EXPORT ukernelTargets)
+  install(FILES ukernel/iree/iree_ukernel.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/ukernel/iree)
+endif()
+
 # Two export sets, so that ukernel::ukernel is there where cpuinfo is not.
 install(TARGETS ukernel EXPORT ukernelTargets INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(TARGETS ukernel_cpu EXPORT ukernelCpuTargets)
@@ -29,7 +36,7 @@ install(FILES ${PROJECT_BINARY_DIR}/ukernelConfig.cmake
 
 # The prefix is written relative to the .pc file, so that an install tree can be moved.
 file(RELATIVE_PATH uk_pc_prefix /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
-foreach(package IN ITEMS ukernel ukernel-cpu)
+foreach(package IN LISTS uk_pc_packages)
   configure_file(cmake/${package}.pc.in ${PROJECT_BINARY_DIR}/${package}.pc @ONLY)
   install(FILES ${PROJECT_BINARY_DIR}/${package}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 endforeach()

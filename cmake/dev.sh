@@ -14,8 +14,11 @@ usage: cmake/dev.sh [--no-install] <command> [options of the program it runs]
   asan     only the second half of test
   clang    run the tests: release build by Clang
   tsan     run the tests under ThreadSanitizer
+  mlir     compile a program by MLIR 19, with and without the library, and compare the results
   arm      build for 64-bit Arm and run the tests on emulated CPUs of every level
   bench    run the benchmarks of every tile that this CPU can run
+  peers    time whole operations against OpenBLAS, BLIS, oneDNN, libxsmm and Eigen
+  report   measure what has changed, and make a page of it: build/report/index.html
   format   check the formatting; format --fix repairs it
   tidy     run clang-tidy on the library
 
@@ -54,7 +57,12 @@ clang_links_sanitizers() {
   echo 'int main() {}' | clang++ -fsanitize=address,undefined -x c++ -o /dev/null -
 }
 
-find_missing() { # <what the command uses: build, clang, emulator, arm, format, tidy>...
+has_header() { # <file>
+  echo "#include <$1>" | c++ -fsyntax-only -x c++ -
+}
+
+# <what the command uses: build, clang, emulator, mlir, arm, peers, format, tidy>...
+find_missing() {
   local use
   missing=()
   for use; do
@@ -74,10 +82,21 @@ find_missing() { # <what the command uses: build, clang, emulator, arm, format, 
         need libclang-rt-dev clang_links_sanitizers
         ;;
       emulator) need qemu-user command -v qemu-x86_64 ;;
+      mlir)
+        need mlir-19-tools command -v mlir-opt-19
+        need llvm-19 command -v llc-19
+        ;;
       arm)
         need g++-aarch64-linux-gnu command -v aarch64-linux-gnu-g++
         need qemu-user command -v qemu-aarch64
         need googletest test -f /usr/src/googletest/CMakeLists.txt
+        ;;
+      peers)
+        need libopenblas-dev pkg-config --exists openblas
+        need libblis-dev has_header blis.h
+        need libdnnl-dev has_header dnnl.hpp
+        need libxsmm-dev pkg-config --exists libxsmm
+        need libeigen3-dev pkg-config --exists eigen3
         ;;
       format) need clang-format command -v clang-format ;;
       tidy) need clang-tidy command -v clang-tidy ;;
@@ -139,10 +158,10 @@ build() { # <preset> [<target>]
 }
 
 # Prints all of ctest's report but the tests that passed.
-run_tests() { # <preset>
+run_tests() { # <preset> [<ctest's options>...]
   build "$1"
   echo "dev.sh: testing build/$1"
-  ctest --preset "$1" --parallel "$(nproc)" 2>&1 |
+  ctest --preset "$@" --parallel "$(nproc)" 2>&1 |
     grep -vE '^ *([0-9]+/[0-9]+ Test .* Passed |Start +[0-9]+: )'
 }
 
@@ -160,9 +179,9 @@ set -- "${arguments[@]}"
 command=$1
 shift
 case $command in
-  demo | bench) ;;
+  demo | bench | peers | report) ;;
   format) [[ $# -eq 0 || $* == --fix ]] || die 2 "format knows only --fix, not '$*'" ;;
-  test | asan | clang | tsan | arm | tidy) [[ $# -eq 0 ]] || die 2 "$command takes no options, not '$*'" ;;
+  test | asan | clang | tsan | mlir | arm | tidy) [[ $# -eq 0 ]] || die 2 "$command takes no options, not '$*'" ;;
   -h | --help) usage; exit ;;
   *) die 2 "unknown command '$command'; cmake/dev.sh --help lists them" ;;
 esac
@@ -186,6 +205,10 @@ case $command in
     require build clang
     run_tests "$command"
     ;;
+  mlir)
+    require build mlir
+    run_tests release --tests-regex '^mlir\.'
+    ;;
   arm)
     require build arm
     fetch_arm_cpuinfo
@@ -198,6 +221,21 @@ case $command in
       [[ -x $benchmark ]] || continue
       "$benchmark" "$@" || [[ $? -eq 77 ]] # this CPU lacks the level, as it has said
     done
+    ;;
+  peers)
+    require build peers
+    cmake --preset release -DUK_BUILD_PEERS=ON > /dev/null
+    build release bench_ops
+    results=build/release/bench_ops.json
+    build/release/bench/peers/bench_ops \
+      --benchmark_out="$results" --benchmark_out_format=json "$@" >&2 ||
+      [[ $? -eq 3 ]] # a figure above 101 %, which the tables name
+    python3 bench/peers.py "$results"
+    ;;
+  report)
+    require build
+    build release
+    "$(sed -n 's/^UK_PYTHON:FILEPATH=//p' build/release/CMakeCache.txt)" -m bench.report build/release "$@"
     ;;
   format)
     require format

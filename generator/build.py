@@ -14,19 +14,24 @@ import sys
 import tempfile
 import time
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Callable, Iterator
 
 from generator import library
 from generator.copy_tile import CopyTile, emit_copies
+from generator.inline_ir import for_inlining
 from generator.library import AnyTile, HandRow
 from generator.model import RequestError, Tile
 from generator.requests import Answer, Asked, Request
 
 ARCHIVE = "libuk_tiles.a"
 INDEX = "index.json"
-SUFFIX = {"cpp": ".cc", "obj": ".o", "archive": ".o", "bitcode": ".bc"}
+SUFFIX = {"cpp": ".cc", "obj": ".o", "archive": ".o", "bitcode": ".bc", "inline-bitcode": ".bc"}
+
+
+def is_bitcode(kind: str) -> bool:
+    return SUFFIX[kind] == ".bc"
 
 
 # ---------------------------------------------------------------- source
@@ -67,7 +72,7 @@ def source(answer: Answer) -> str:
 def sources_hash(arch: str) -> bytes:
     """Of everything that decides what a tile's source is and means."""
     root = library.ROOT
-    files = [*(root / "generator").rglob("*.py"), *(root / "generator").rglob("*.j2"),
+    files = [*(p for p in (root / "generator").rglob("*") if p.suffix in (".py", ".j2", ".h", ".cc")),
              *(root / "arch").glob("*.h"),
              *(p for p in (root / "arch" / arch).rglob("*") if p.suffix in (".h", ".cc", ".inc")),
              *(p for p in (root / "ukernel").iterdir() if p.suffix in (".h", ".inc"))]
@@ -84,7 +89,7 @@ _TRIPLES = {"x86_64": "x86_64-linux-gnu", "arm_64": "aarch64-linux-gnu"}
 
 
 def default_compiler(arch: str, kind: str) -> str:
-    if kind == "bitcode":
+    if is_bitcode(kind):
         return "clang++"
     triple = _TRIPLES[arch]
     return "c++" if platform.machine() == triple.partition("-")[0] else f"{triple}-g++"
@@ -119,7 +124,7 @@ class Compiler:
 
     def flags(self, arch: str, level: str, kind: str) -> list[str]:
         return [*self.target_flags(arch), "-std=c++17", "-O3", *library.compiler_flags(arch, level, self.id),
-                *(["-emit-llvm"] if kind == "bitcode" else [])]
+                *(["-emit-llvm"] if is_bitcode(kind) else [])]
 
     def run(self, what: str, directory: Path, arguments: list[str]) -> None:
         ran = subprocess.run([self.path, *arguments], cwd=directory, stdin=subprocess.DEVNULL,
@@ -143,7 +148,7 @@ class Progress:
         self.done += 1
         if sys.stderr.isatty() and time.monotonic() - self.start > 1:
             self.shown = True
-            print(f"\r{self.done} of {self.total} tiles", end="", file=sys.stderr, flush=True)
+            print(f"\r{self.done} of {self.total} files", end="", file=sys.stderr, flush=True)
 
     def close(self) -> None:
         if self.shown:
@@ -164,6 +169,21 @@ class Options:
     without_grid: bool
 
 
+@dataclass(frozen=True)
+class Unit:
+    """A source file and what it becomes: <name>.o. With the generator's sources, which have to be the
+    same, the name tells the contents."""
+
+    name: str
+    level: str  # whose compiler flags it gets
+    source: Callable[[], str]
+    has_intrinsics: bool = True
+
+
+def tile_unit(answer: Answer) -> Unit:
+    return Unit(answer.tile.symbol, answer.tile.isa, partial(source, answer))
+
+
 # A precompiled header takes as long as two or three tiles save with it.
 _PRECOMPILE_FROM = 4
 
@@ -175,24 +195,23 @@ class Build:
     def __init__(self, options: Options) -> None:
         self.options = options
         self.compiler = None if options.kind == "cpp" else Compiler.find(options.cc)
-        if options.kind == "bitcode" and self.compiler.id != "Clang":
+        if is_bitcode(options.kind) and self.compiler.id != "Clang":
             raise RequestError(f"bitcode needs clang, and '{options.cc}' is not; --cc names another")
 
     @cache
     def _key(self, level: str) -> str:
         digest = hashlib.sha256(sources_hash(self.options.arch))
-        digest.update(self.options.kind.encode() if self.options.kind in ("cpp", "bitcode") else b"obj")
+        digest.update(b"obj" if self.options.kind == "archive" else self.options.kind.encode())
         if self.compiler:
             flags = self.compiler.flags(self.options.arch, level, self.options.kind)
             digest.update(repr((self.compiler.path, self.compiler.version, flags)).encode())
         return digest.hexdigest()[:32]
 
-    def cached(self, answer: Answer) -> Path:
-        name = answer.tile.symbol + SUFFIX[self.options.kind]
-        return self.options.cache / self._key(answer.tile.isa) / name
+    def cached(self, unit: Unit) -> Path:
+        return self.options.cache / self._key(unit.level) / (unit.name + SUFFIX[self.options.kind])
 
-    def make(self, answers: list[Answer]) -> None:
-        missing = [a for a in answers if not self.cached(a).exists()]
+    def make(self, units: list[Unit]) -> None:
+        missing = [unit for unit in units if not self.cached(unit).exists()]
         if not missing:
             return
         from concurrent.futures import Future, ThreadPoolExecutor, as_completed
@@ -208,11 +227,11 @@ class Build:
 
             try:
                 if self.compiler:
-                    of_level = [a.tile.isa for a in missing]
+                    of_level = [unit.level for unit in missing if unit.has_intrinsics]
                     levels = sorted({x for x in of_level if of_level.count(x) >= _PRECOMPILE_FROM})
                     for _ in each(self._precompile, [(level,) for level in levels]):
                         pass
-                for _ in each(self._make_one, [(a,) for a in missing]):
+                for _ in each(self._make_one, [(unit,) for unit in missing]):
                     progress.step()
             finally:
                 pool.shutdown(cancel_futures=True)
@@ -223,24 +242,39 @@ class Build:
         where -include names <header>."""
         header = scratch / f"{level}.h"
         header.write_text(f'#include "arch/{self.options.arch}/mmt4d_tile.h"\n')
-        self._compile(scratch, level, header.name, f"{header.name}.gch", ["-x", "c++-header"])
+        self._compile(scratch, level, header.name, f"{header.name}.gch", ["-x", "c++-header"], "obj")
 
-    def _make_one(self, scratch: Path, answer: Answer) -> None:
-        cached = self.cached(answer)
-        text = scratch / f"{answer.tile.symbol}.cc"
-        text.write_text(source(answer), encoding="utf-8")
+    def _make_one(self, scratch: Path, unit: Unit) -> None:
+        cached = self.cached(unit)
+        text = scratch / f"{unit.name}.cc"
+        text.write_text(unit.source(), encoding="utf-8")
         made = text
         if self.compiler:
             made = scratch / cached.name
-            header = f"{answer.tile.isa}.h"
-            extra = ["-include", header] if (scratch / f"{header}.gch").exists() else []
-            self._compile(scratch, answer.tile.isa, text.name, made.name, ["-c", *extra])
+            header = f"{unit.level}.h"
+            is_precompiled = unit.has_intrinsics and (scratch / f"{header}.gch").exists()
+            extra = ["-include", header] if is_precompiled else []
+            if self.options.kind == "inline-bitcode":
+                self._compile_for_inlining(scratch, unit.level, text, made.name, extra)
+            else:
+                self._compile(scratch, unit.level, text.name, made.name, ["-c", *extra],
+                              self.options.kind)
         cached.parent.mkdir(exist_ok=True)
         os.replace(made, cached)
 
-    def _compile(self, scratch: Path, level: str, text: str, made: str, extra: list[str]) -> None:
+    def _compile_for_inlining(self, scratch: Path, level: str, text: Path, made: str,
+                              extra: list[str]) -> None:
+        ir = text.with_suffix(".ll")
+        self._compile(scratch, level, text.name, ir.name, ["-S", *extra], "bitcode")
+        ir.write_text(for_inlining(ir.read_text(encoding="utf-8")), encoding="utf-8")
+        self.compiler.run(ir.name, scratch, ["-emit-llvm", "-Xclang", "-disable-llvm-passes",
+                                             *self.compiler.target_flags(self.options.arch),
+                                             "-c", ir.name, "-o", made])
+
+    def _compile(self, scratch: Path, level: str, text: str, made: str, extra: list[str],
+                 kind: str) -> None:
         # Bare names, so that no path of this machine gets into the object.
-        flags = self.compiler.flags(self.options.arch, level, self.options.kind)
+        flags = self.compiler.flags(self.options.arch, level, kind)
         self.compiler.run(text, scratch, [*flags, f"-I{library.ROOT}", *extra, text, "-o", made])
 
 
@@ -274,8 +308,8 @@ def layout(t: AnyTile) -> dict:
             "matrix": {"type": t.width, "shape": matrix}}
 
 
-def _index(options: Options, compiler: Compiler | None, asked: dict[Request, Asked],
-           answers: dict[Request, Answer], files: dict[str, Path]) -> dict:
+def make_index(options: Options, compiler: Compiler | None, asked: dict[Request, Asked],
+               answers: dict[Request, Answer], files: dict[str, Path], archive: str) -> dict:
     code_bytes = {symbol: _code_bytes(path) if path.suffix == ".o" else None
                   for symbol, path in files.items()}
     rows = []
@@ -283,7 +317,7 @@ def _index(options: Options, compiler: Compiler | None, asked: dict[Request, Ask
         symbol = answer.tile.symbol
         file = None  # it is in the library
         if symbol in files:
-            file = ARCHIVE if options.kind == "archive" else files[symbol].name
+            file = archive if options.kind == "archive" else files[symbol].name
         features = library.levels(options.arch)[answer.tile.isa].features
         rows.append({
             "request": request.text, "count": asked[request].count,
@@ -296,10 +330,11 @@ def _index(options: Options, compiler: Compiler | None, asked: dict[Request, Ask
 
 
 def _index_text(index: dict) -> str:
-    """JSON with a line per request."""
-    head = {name: value for name, value in index.items() if name != "requests"}
-    rows = ",\n".join(map(json.dumps, index["requests"]))
-    return f'{json.dumps(head)[:-1]}, "requests": [\n{rows}\n]}}\n'
+    """JSON with a line per row of its lists."""
+    members = [f"{json.dumps(name)}: " + (json.dumps(value) if not isinstance(value, list) else
+                                          "[\n" + ",\n".join(map(json.dumps, value)) + "\n]")
+               for name, value in index.items()]
+    return f"{{{', '.join(members)}}}\n"
 
 
 def _archive(path: Path, members: list[Path]) -> None:
@@ -324,27 +359,27 @@ def _old_files(out: Path) -> set[str]:
         return set()
 
 
-def build(options: Options, asked: dict[Request, Asked], answers: dict[Request, Answer]) -> dict:
-    """Writes the output directory and returns the index."""
-    wanted = {a.tile.symbol: a for a in answers.values()
+def tiles_to_make(options: Options, answers: dict[Request, Answer]) -> dict[str, Answer]:
+    """By symbol, what the output is to have."""
+    wanted = {a.tile.symbol: a for a in sorted(answers.values(), key=lambda a: a.tile.symbol)
               if options.self_contained or a.origin == "generated"}
     if options.without_grid:
         from generator.tiles import generated_rows
         for row in generated_rows(options.arch):
             wanted.pop(row.tile.symbol, None)
-    work = Build(options)
-    work.make(list(wanted.values()))
-    files = {symbol: work.cached(answer) for symbol, answer in sorted(wanted.items())}
-    index = _index(options, work.compiler, asked, answers, files)
+    return wanted
 
+
+def write_output(options: Options, files: list[Path], index: dict, archive: str) -> None:
+    """The files, or an archive of them, and the index."""
     out = options.out
     out.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}.partial-") as scratch:
         ready = Path(scratch)
         if options.kind == "archive":
-            _archive(ready / ARCHIVE, list(files.values()))
+            _archive(ready / archive, files)
         else:
-            for path in files.values():
+            for path in files:
                 shutil.copyfile(path, ready / path.name)
         names = [path.name for path in ready.iterdir()]
         (ready / INDEX).write_text(_index_text(index))
@@ -354,4 +389,14 @@ def build(options: Options, asked: dict[Request, Asked], answers: dict[Request, 
             os.replace(ready / name, out / name)
         for name in stale:
             (out / name).unlink(missing_ok=True)
+
+
+def build(options: Options, asked: dict[Request, Asked], answers: dict[Request, Answer]) -> dict:
+    """Writes the output directory and returns the index."""
+    units = {symbol: tile_unit(a) for symbol, a in tiles_to_make(options, answers).items()}
+    work = Build(options)
+    work.make(list(units.values()))
+    files = {symbol: work.cached(unit) for symbol, unit in units.items()}
+    index = make_index(options, work.compiler, asked, answers, files, ARCHIVE)
+    write_output(options, list(files.values()), index, ARCHIVE)
     return index

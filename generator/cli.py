@@ -63,15 +63,11 @@ def _parser() -> argparse.ArgumentParser:
     make.add_argument("--arch", **arch)
     make.add_argument("--out", required=True, type=Path, metavar="DIR",
                       help=f"gets the tiles and {INDEX}")
-    make.add_argument("--jobs", type=_jobs, default=len(os.sched_getaffinity(0)), metavar="N",
-                      help="compilers at a time; as many as CPUs by default")
-    make.add_argument("--cc", metavar="CC",
-                      help="compiler; by default $CXX or c++, for bitcode clang++, for the other "
-                           "architecture its GCC, aarch64-linux-gnu-g++")
-    make.add_argument("--cache", type=Path, metavar="DIR",
-                      help="what was built is kept here; by default ~/.cache/ukernel-tiles")
+    _add_compiler_arguments(make)
     make.add_argument("--emit", choices=list(SUFFIX), default="archive", dest="kind",
-                      help="what to write for the tiles; archive by default")
+                      help="what to write for the tiles; archive by default. A compiler calls the "
+                           "functions of bitcode, and inlines those of inline-bitcode into callers of "
+                           "the same target")
     beside = make.add_mutually_exclusive_group()
     beside.add_argument("--self-contained", action="store_true",
                         help="build also what the library has by hand")
@@ -79,6 +75,24 @@ def _parser() -> argparse.ArgumentParser:
                         help="leave out also what the library's own build generates: for programs that "
                              "link all of that library, and would have these tiles twice")
     make.set_defaults(run=_build)
+
+    link = commands.add_parser(
+        "link", help="build an archive of the functions that compiled modules call: linalg.mmt4d on "
+                     "memrefs, as MLIR lowers it to calls, pack and unpack, tile functions")
+    link.add_argument("inputs", nargs="+", metavar="INPUT",
+                      help="object files, static archives, LLVM bitcode; of MLIR text (.mlir) the tiles "
+                           "that linalg.mmt4d, pack and unpack ask for")
+    link.add_argument("--level", required=True, action="append",
+                      help="what the CPUs that will run it have: avx512_vnni; once more for a level beside")
+    link.add_argument("--arch", **arch)
+    link.add_argument("--out", required=True, type=Path, metavar="DIR",
+                      help=f"gets libuk_link.a and {INDEX}")
+    _add_compiler_arguments(link)
+    link.add_argument("--nm", metavar="NM", help="llvm-nm; by default the newest on the PATH")
+    link.add_argument("--beside-library", action="store_true",
+                      help="leave out the tiles of the library's own build: for programs that link all of "
+                           "that library, and would have these tiles twice")
+    link.set_defaults(run=_link)
 
     sources = commands.add_parser(
         "library", help="write the sources that the library's own build compiles beside the "
@@ -101,6 +115,24 @@ def _parser() -> argparse.ArgumentParser:
     add_coverage_parser(commands, arch)
     add_table_parser(commands)
     return parser
+
+
+def _add_compiler_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--jobs", type=_jobs, default=len(os.sched_getaffinity(0)), metavar="N",
+                        help="compilers at a time; as many as CPUs by default")
+    parser.add_argument("--cc", metavar="CC",
+                        help="compiler; by default $CXX or c++, for bitcode clang++, for the other "
+                             "architecture its GCC, aarch64-linux-gnu-g++")
+    parser.add_argument("--cache", type=Path, metavar="DIR",
+                        help="what was built is kept here; by default ~/.cache/ukernel-tiles")
+
+
+def _options(arguments: argparse.Namespace, kind: str, self_contained: bool, without_grid: bool
+             ) -> Options:
+    cc = arguments.cc or os.environ.get("CXX") or default_compiler(arguments.arch, kind)
+    return Options(arguments.arch, arguments.out.absolute(),
+                   (arguments.cache or _default_cache()).absolute(), arguments.jobs, cc, kind,
+                   self_contained, without_grid)
 
 
 def _answers(asked: dict[Request, Asked], arch: str) -> dict[Request, Answer]:
@@ -128,14 +160,16 @@ def _tile(arguments: argparse.Namespace) -> None:
 
 
 def _build(arguments: argparse.Namespace) -> None:
-    cc = (arguments.cc or os.environ.get("CXX")
-          or default_compiler(arguments.arch, arguments.kind))
     asked = read_manifests(arguments.manifest)
     answers = _answers(asked, arguments.arch)
-    options = Options(arguments.arch, arguments.out.absolute(),
-                      (arguments.cache or _default_cache()).absolute(), arguments.jobs, cc,
-                      arguments.kind, arguments.self_contained, arguments.without_grid)
-    build(options, asked, answers)
+    build(_options(arguments, arguments.kind, arguments.self_contained, arguments.without_grid), asked,
+          answers)
+
+
+def _link(arguments: argparse.Namespace) -> int:
+    from generator.link import run_link  # the other commands have no use for it
+    beside = arguments.beside_library
+    return run_link(arguments, _options(arguments, "archive", not beside, beside))
 
 
 def _library(arguments: argparse.Namespace) -> None:
@@ -176,7 +210,7 @@ def main(argv: list[str]) -> int:
     arguments = _parser().parse_args(argv)
     signal.signal(signal.SIGTERM, _stop)  # as an exception, so that temporary files go
     try:
-        arguments.run(arguments)
+        return arguments.run(arguments) or 0
     except RequestError as error:
         print(f"generator: {error}", file=sys.stderr)
         return EXIT_ERROR
@@ -185,4 +219,3 @@ def main(argv: list[str]) -> int:
         return EXIT_ERROR
     except KeyboardInterrupt:
         return 128 + signal.SIGINT
-    return 0

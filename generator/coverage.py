@@ -64,10 +64,10 @@ def _cell(level: Level, k0s: list[int], rows: list[Row]) -> str:
     return ", ".join(f"{k0}: {by}" for k0, by in zip(k0s, served))
 
 
-def coverage(arch: str, rows: tuple[Row, ...]) -> str:
-    """The table in Markdown."""
+def coverage_lines(arch: str, rows: tuple[Row, ...]) -> list[list[str]]:
+    """The table: its head, then a line for each type and class of shapes."""
     levels = library.levels(arch).values()
-    lines = [["type", "tiles", "K0", *(level.name for level in levels)], ["---"] * (3 + len(levels))]
+    lines = [["type", "tiles", "K0", *(level.name for level in levels)]]
     for type_name, skip, title in _variants():
         for class_name, m0s in CLASSES.items():
             of_level = {level: [row for (name, m0, _, _), row in
@@ -76,6 +76,13 @@ def coverage(arch: str, rows: tuple[Row, ...]) -> str:
             k0s = sorted({row.tile.k0 for served in of_level.values() for row in served})
             cells = [_cell(level, k0s, served) for level, served in of_level.items()]
             lines.append([title, class_name, ", ".join(map(str, k0s)), *cells])
+    return lines
+
+
+def coverage(arch: str, rows: tuple[Row, ...]) -> str:
+    """The table in Markdown."""
+    head, *lines = coverage_lines(arch, rows)
+    lines = [head, ["---"] * len(head), *lines]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 

@@ -14,7 +14,7 @@ from generator.isas import expand, int_zero, set1
 from generator.model import BITS, Primitive, Steps
 from generator.plan import Block, Plan, one_by_one
 
-_TEMPLATES = jinja2.Environment(
+TEMPLATES = jinja2.Environment(
     loader=jinja2.FileSystemLoader(Path(__file__).parent / "templates"),
     undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True,
     keep_trailing_newline=True)
@@ -606,5 +606,5 @@ def emit(plans: Iterable[Plan]) -> str:
     sources = [TileSource(plan) for plan in plans]
     includes = {i for s in sources for i in s.p.isa.includes}
     arch, = {s.p.isa.arch for s in sources}
-    return _TEMPLATES.get_template("mmt4d.cc.j2").render(
+    return TEMPLATES.get_template("mmt4d.cc.j2").render(
         tiles=sources, arch=arch, includes=sorted(includes))

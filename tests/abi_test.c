@@ -19,85 +19,87 @@ static void check(int condition, const char* text, int line) {
 /* Fields are appended and never moved, so these numbers never change. */
 static void check_layouts(void) {
   if (sizeof(void*) != 8 || sizeof(size_t) != 8) return; /* the numbers are those of LP64 */
-#define CHECK_FIELD(type, field, offset) CHECK(offsetof(type, field) == (offset))
-  CHECK(sizeof(uk_index_t) == 8);
+#define CHECK_FIELD(type, field, offset, size) \
+  CHECK(offsetof(type, field) == (offset) && sizeof(((type*)0)->field) == (size))
+  CHECK(sizeof(uk_index_t) == 8 && (uk_index_t)-1 < 0);
+  CHECK(sizeof(uk_status_t) == 4);
   CHECK(sizeof(uk_mmt4d_params_t) == 128);
-  CHECK_FIELD(uk_mmt4d_params_t, struct_size, 0);
-  CHECK_FIELD(uk_mmt4d_params_t, lhs, 8);
-  CHECK_FIELD(uk_mmt4d_params_t, lhs_offset, 16);
-  CHECK_FIELD(uk_mmt4d_params_t, lhs_stride0, 24);
-  CHECK_FIELD(uk_mmt4d_params_t, rhs, 32);
-  CHECK_FIELD(uk_mmt4d_params_t, rhs_offset, 40);
-  CHECK_FIELD(uk_mmt4d_params_t, rhs_stride0, 48);
-  CHECK_FIELD(uk_mmt4d_params_t, out, 56);
-  CHECK_FIELD(uk_mmt4d_params_t, out_offset, 64);
-  CHECK_FIELD(uk_mmt4d_params_t, out_stride0, 72);
-  CHECK_FIELD(uk_mmt4d_params_t, m, 80);
-  CHECK_FIELD(uk_mmt4d_params_t, n, 88);
-  CHECK_FIELD(uk_mmt4d_params_t, k, 96);
-  CHECK_FIELD(uk_mmt4d_params_t, m0, 104);
-  CHECK_FIELD(uk_mmt4d_params_t, n0, 108);
-  CHECK_FIELD(uk_mmt4d_params_t, k0, 112);
-  CHECK_FIELD(uk_mmt4d_params_t, flags, 116);
-  CHECK_FIELD(uk_mmt4d_params_t, cpu_data, 120);
+  CHECK_FIELD(uk_mmt4d_params_t, struct_size, 0, 8);
+  CHECK_FIELD(uk_mmt4d_params_t, lhs, 8, 8);
+  CHECK_FIELD(uk_mmt4d_params_t, lhs_offset, 16, 8);
+  CHECK_FIELD(uk_mmt4d_params_t, lhs_stride0, 24, 8);
+  CHECK_FIELD(uk_mmt4d_params_t, rhs, 32, 8);
+  CHECK_FIELD(uk_mmt4d_params_t, rhs_offset, 40, 8);
+  CHECK_FIELD(uk_mmt4d_params_t, rhs_stride0, 48, 8);
+  CHECK_FIELD(uk_mmt4d_params_t, out, 56, 8);
+  CHECK_FIELD(uk_mmt4d_params_t, out_offset, 64, 8);
+  CHECK_FIELD(uk_mmt4d_params_t, out_stride0, 72, 8);
+  CHECK_FIELD(uk_mmt4d_params_t, m, 80, 8);
+  CHECK_FIELD(uk_mmt4d_params_t, n, 88, 8);
+  CHECK_FIELD(uk_mmt4d_params_t, k, 96, 8);
+  CHECK_FIELD(uk_mmt4d_params_t, m0, 104, 4);
+  CHECK_FIELD(uk_mmt4d_params_t, n0, 108, 4);
+  CHECK_FIELD(uk_mmt4d_params_t, k0, 112, 4);
+  CHECK_FIELD(uk_mmt4d_params_t, flags, 116, 4);
+  CHECK_FIELD(uk_mmt4d_params_t, cpu_data, 120, 8);
 
   CHECK(sizeof(uk_pack_params_t) == 144);
-  CHECK_FIELD(uk_pack_params_t, struct_size, 0);
-  CHECK_FIELD(uk_pack_params_t, in, 8);
-  CHECK_FIELD(uk_pack_params_t, in_offset, 16);
-  CHECK_FIELD(uk_pack_params_t, in_stride0, 24);
-  CHECK_FIELD(uk_pack_params_t, in_stride1, 32);
-  CHECK_FIELD(uk_pack_params_t, in_size0, 40);
-  CHECK_FIELD(uk_pack_params_t, in_size1, 48);
-  CHECK_FIELD(uk_pack_params_t, out, 56);
-  CHECK_FIELD(uk_pack_params_t, out_offset, 64);
-  CHECK_FIELD(uk_pack_params_t, out_stride0, 72);
-  CHECK_FIELD(uk_pack_params_t, out_stride1, 80);
-  CHECK_FIELD(uk_pack_params_t, out_size0, 88);
-  CHECK_FIELD(uk_pack_params_t, out_size1, 96);
-  CHECK_FIELD(uk_pack_params_t, out_size2, 104);
-  CHECK_FIELD(uk_pack_params_t, out_size3, 112);
-  CHECK_FIELD(uk_pack_params_t, padding_value, 120);
-  CHECK_FIELD(uk_pack_params_t, flags, 128);
-  CHECK_FIELD(uk_pack_params_t, cpu_data, 136);
-  CHECK(sizeof(((uk_pack_params_t*)0)->flags) == 4);
+  CHECK_FIELD(uk_pack_params_t, struct_size, 0, 8);
+  CHECK_FIELD(uk_pack_params_t, in, 8, 8);
+  CHECK_FIELD(uk_pack_params_t, in_offset, 16, 8);
+  CHECK_FIELD(uk_pack_params_t, in_stride0, 24, 8);
+  CHECK_FIELD(uk_pack_params_t, in_stride1, 32, 8);
+  CHECK_FIELD(uk_pack_params_t, in_size0, 40, 8);
+  CHECK_FIELD(uk_pack_params_t, in_size1, 48, 8);
+  CHECK_FIELD(uk_pack_params_t, out, 56, 8);
+  CHECK_FIELD(uk_pack_params_t, out_offset, 64, 8);
+  CHECK_FIELD(uk_pack_params_t, out_stride0, 72, 8);
+  CHECK_FIELD(uk_pack_params_t, out_stride1, 80, 8);
+  CHECK_FIELD(uk_pack_params_t, out_size0, 88, 8);
+  CHECK_FIELD(uk_pack_params_t, out_size1, 96, 8);
+  CHECK_FIELD(uk_pack_params_t, out_size2, 104, 8);
+  CHECK_FIELD(uk_pack_params_t, out_size3, 112, 8);
+  CHECK_FIELD(uk_pack_params_t, padding_value, 120, 8);
+  CHECK_FIELD(uk_pack_params_t, flags, 128, 4);
+  CHECK_FIELD(uk_pack_params_t, cpu_data, 136, 8);
 
   CHECK(sizeof(uk_unpack_params_t) == 136);
-  CHECK_FIELD(uk_unpack_params_t, struct_size, 0);
-  CHECK_FIELD(uk_unpack_params_t, in, 8);
-  CHECK_FIELD(uk_unpack_params_t, in_offset, 16);
-  CHECK_FIELD(uk_unpack_params_t, in_stride0, 24);
-  CHECK_FIELD(uk_unpack_params_t, in_stride1, 32);
-  CHECK_FIELD(uk_unpack_params_t, in_size0, 40);
-  CHECK_FIELD(uk_unpack_params_t, in_size1, 48);
-  CHECK_FIELD(uk_unpack_params_t, in_size2, 56);
-  CHECK_FIELD(uk_unpack_params_t, in_size3, 64);
-  CHECK_FIELD(uk_unpack_params_t, out, 72);
-  CHECK_FIELD(uk_unpack_params_t, out_offset, 80);
-  CHECK_FIELD(uk_unpack_params_t, out_stride0, 88);
-  CHECK_FIELD(uk_unpack_params_t, out_stride1, 96);
-  CHECK_FIELD(uk_unpack_params_t, out_size0, 104);
-  CHECK_FIELD(uk_unpack_params_t, out_size1, 112);
-  CHECK_FIELD(uk_unpack_params_t, flags, 120);
-  CHECK_FIELD(uk_unpack_params_t, cpu_data, 128);
+  CHECK_FIELD(uk_unpack_params_t, struct_size, 0, 8);
+  CHECK_FIELD(uk_unpack_params_t, in, 8, 8);
+  CHECK_FIELD(uk_unpack_params_t, in_offset, 16, 8);
+  CHECK_FIELD(uk_unpack_params_t, in_stride0, 24, 8);
+  CHECK_FIELD(uk_unpack_params_t, in_stride1, 32, 8);
+  CHECK_FIELD(uk_unpack_params_t, in_size0, 40, 8);
+  CHECK_FIELD(uk_unpack_params_t, in_size1, 48, 8);
+  CHECK_FIELD(uk_unpack_params_t, in_size2, 56, 8);
+  CHECK_FIELD(uk_unpack_params_t, in_size3, 64, 8);
+  CHECK_FIELD(uk_unpack_params_t, out, 72, 8);
+  CHECK_FIELD(uk_unpack_params_t, out_offset, 80, 8);
+  CHECK_FIELD(uk_unpack_params_t, out_stride0, 88, 8);
+  CHECK_FIELD(uk_unpack_params_t, out_stride1, 96, 8);
+  CHECK_FIELD(uk_unpack_params_t, out_size0, 104, 8);
+  CHECK_FIELD(uk_unpack_params_t, out_size1, 112, 8);
+  CHECK_FIELD(uk_unpack_params_t, flags, 120, 4);
+  CHECK_FIELD(uk_unpack_params_t, cpu_data, 128, 8);
 
   CHECK(sizeof(uk_tile_sizes_t) == 12);
-  CHECK_FIELD(uk_tile_sizes_t, n0, 4);
-  CHECK_FIELD(uk_tile_sizes_t, k0, 8);
+  CHECK_FIELD(uk_tile_sizes_t, m0, 0, 4);
+  CHECK_FIELD(uk_tile_sizes_t, n0, 4, 4);
+  CHECK_FIELD(uk_tile_sizes_t, k0, 8, 4);
 
   CHECK(sizeof(uk_tile_row_t) == 128);
-  CHECK_FIELD(uk_tile_row_t, symbol, 0);
-  CHECK_FIELD(uk_tile_row_t, arch, 8);
-  CHECK_FIELD(uk_tile_row_t, isa, 16);
-  CHECK_FIELD(uk_tile_row_t, op, 24);
-  CHECK_FIELD(uk_tile_row_t, flags, 28);
-  CHECK_FIELD(uk_tile_row_t, m0, 32);
-  CHECK_FIELD(uk_tile_row_t, n0, 36);
-  CHECK_FIELD(uk_tile_row_t, k0, 40);
-  CHECK_FIELD(uk_tile_row_t, features, 48);
-  CHECK_FIELD(uk_tile_row_t, numerics, 112);
-  CHECK_FIELD(uk_tile_row_t, origin, 116);
-  CHECK_FIELD(uk_tile_row_t, function, 120);
+  CHECK_FIELD(uk_tile_row_t, symbol, 0, 8);
+  CHECK_FIELD(uk_tile_row_t, arch, 8, 8);
+  CHECK_FIELD(uk_tile_row_t, isa, 16, 8);
+  CHECK_FIELD(uk_tile_row_t, op, 24, 4);
+  CHECK_FIELD(uk_tile_row_t, flags, 28, 4);
+  CHECK_FIELD(uk_tile_row_t, m0, 32, 4);
+  CHECK_FIELD(uk_tile_row_t, n0, 36, 4);
+  CHECK_FIELD(uk_tile_row_t, k0, 40, 4);
+  CHECK_FIELD(uk_tile_row_t, features, 48, 64);
+  CHECK_FIELD(uk_tile_row_t, numerics, 112, 4);
+  CHECK_FIELD(uk_tile_row_t, origin, 116, 4);
+  CHECK_FIELD(uk_tile_row_t, function, 120, 8);
 }
 
 static void check_mmt4d_flags(void) {
@@ -177,6 +179,7 @@ static void check_feature_bits(void) {
 }
 
 static void check_other_values(void) {
+  CHECK(UK_ABI_VERSION == 1);
   CHECK(UK_OP_MMT4D == 1);
   CHECK(UK_OP_PACK == 2);
   CHECK(UK_OP_UNPACK == 3);
@@ -205,6 +208,47 @@ static void check_other_values(void) {
   CHECK(UK_STATUS_BAD_ARGUMENT == 12);
   CHECK(UK_STATUS_UNKNOWN_LEVEL == 13);
   CHECK(UK_STATUS_CPU_UNKNOWN == 14);
+}
+
+/* The types of functions: another one does not compile. */
+typedef struct functions {
+  uint32_t (*abi_version)(void);
+  const char* (*status_string)(uk_status_t);
+  size_t (*tile_count)(void);
+  const uk_tile_row_t* (*tile_at)(size_t);
+  uk_status_t (*mmt4d)(const uk_mmt4d_params_t*);
+  uk_status_t (*mmt4d_info)(const uk_mmt4d_params_t*, const uk_tile_row_t**);
+  uk_status_t (*pack)(const uk_pack_params_t*);
+  uk_status_t (*unpack)(const uk_unpack_params_t*);
+  uk_status_t (*query_tile_sizes)(uint32_t, uk_index_t, uk_index_t, uk_index_t,
+                                  const uk_tile_sizes_t*, const uint64_t*, uk_tile_sizes_t*);
+  const char* (*isa_level_at)(size_t);
+  uk_status_t (*cpu_level)(const char*, uint64_t*, size_t);
+  int (*cpu_has_level)(const char*, const uint64_t*);
+  uk_status_t (*cpu_detect)(uint64_t*, size_t);
+  void (*mmt4d_tile)(void*, const void*, const void*, uk_index_t, uint32_t);
+  void (*pack_tile)(void*, const void*, uk_index_t, uk_index_t, uk_index_t);
+  void (*unpack_tile)(void*, const void*, uk_index_t, uk_index_t, uk_index_t);
+} functions;
+
+static void check_functions(void) {
+  const functions f = {uk_abi_version,
+                       uk_status_string,
+                       uk_tile_count,
+                       uk_tile_at,
+                       uk_mmt4d,
+                       uk_mmt4d_info,
+                       uk_pack,
+                       uk_unpack,
+                       uk_query_tile_sizes,
+                       uk_isa_level_at,
+                       uk_cpu_level,
+                       uk_cpu_has_level,
+                       uk_cpu_detect,
+                       (uk_mmt4d_tile_fn*)0,
+                       (uk_pack_tile_fn*)0,
+                       (uk_unpack_tile_fn*)0};
+  CHECK(f.abi_version() == 1);
 }
 
 /* [1 2 3; 4 5 6] * [7 8; 9 10; 11 12], each step through the library. */
@@ -302,6 +346,7 @@ int main(void) {
   check_pack_flags();
   check_feature_bits();
   check_other_values();
+  check_functions();
   check_calls();
   if (failures == 0) printf("the ABI is as documented\n");
   return failures == 0 ? 0 : 1;

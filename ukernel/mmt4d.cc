@@ -2,6 +2,7 @@
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions; see LICENSE.
 #include "ukernel/internal.h"
+#include "ukernel/mmt4d_walk.h"
 
 namespace uk {
 namespace {
@@ -59,48 +60,25 @@ void walk_tiles(const uk_mmt4d_params_t& p, const Mmt4dType& type, const uk_tile
   const uint32_t type_flag = p.flags & UK_MMT4D_TYPE_MASK;
   const auto tile = reinterpret_cast<uk_mmt4d_tile_fn*>(row.function);
   const uk_index_t lhs_step = uk_index_t{p.m0} * p.k0, rhs_step = uk_index_t{p.n0} * p.k0;
-  const uk_index_t lhs_step_bytes = larger(lhs_step * type.lhs_bits / 8, 1);
-  const uk_index_t rhs_step_bytes = larger(rhs_step * type.rhs_bits / 8, 1);
   const uk_index_t out_tile = uk_index_t{p.m0} * p.n0;
-
-  // An RHS panel that meets one LHS panel is read once in any order: splitting K would only add
-  // traffic on OUT.
-  uk_index_t k_block = p.k;
-  if (p.m > 1 && can_split_k(row)) {
-    const uk_index_t most = larger(kPanelBytes / (lhs_step_bytes + rhs_step_bytes), 16);
-    const uk_index_t blocks = ceil_div(p.k, most);
-    if (blocks > 1) k_block = ceil_div(p.k, blocks);  // equal, so that no short one remains
-  }
-  k_block = larger(k_block, 1);
-  const uk_index_t m_block = larger(kLhsBlockBytes / (lhs_step_bytes * k_block), 1);
-  const uk_index_t out_column_bytes = smaller(m_block, p.m) * out_tile * type.out_bits / 8;
-  const uk_index_t n_block = larger(kOutBlockBytes / larger(out_column_bytes, 1), 1);
-  const bool rhs_streams = p.n * p.k * rhs_step_bytes >= kStreamBytes;
-
-  const auto one_tile = [&](uk_index_t i, uk_index_t j, uk_index_t k, bool first_row) {
-    const uk_index_t k1 = smaller(k_block, p.k - k);
+  const Mmt4dWalk walk = {p.m,
+                          p.n,
+                          p.k,
+                          larger(lhs_step * type.lhs_bits / 8, 1),
+                          larger(rhs_step * type.rhs_bits / 8, 1),
+                          out_tile * type.out_bits / 8,
+                          can_split_k(row)};
+  walk.for_each_tile([&](uk_index_t i, uk_index_t j, uk_index_t k, uk_index_t k1, bool prefetch) {
     const uint32_t accumulate = k > 0 ? UK_MMT4D_ACCUMULATE : p.flags & UK_MMT4D_ACCUMULATE;
     const char* lhs = at(p.lhs, p.lhs_offset + i * p.lhs_stride0 + k * lhs_step, type.lhs_bits);
     const char* rhs = at(p.rhs, p.rhs_offset + j * p.rhs_stride0 + k * rhs_step, type.rhs_bits);
     char* out = at(p.out, p.out_offset + i * p.out_stride0 + j * out_tile, type.out_bits);
     if (tile) {
-      // Only the first LHS panel finds the RHS panel in memory.
-      const bool prefetch = rhs_streams && first_row;
       tile(out, lhs, rhs, k1, accumulate | (prefetch ? UK_MMT4D_PREFETCH_RHS : 0));
     } else {
       generic_mmt4d_tile(type_flag, out, lhs, rhs, k1, accumulate, p.m0, p.n0, p.k0);
     }
-  };
-  for (uk_index_t i0 = 0; i0 < p.m; i0 += m_block) {
-    for (uk_index_t j0 = 0; j0 < p.n; j0 += n_block) {
-      // K = 0 still makes one round, which clears OUT or leaves it.
-      for (uk_index_t k = 0; k == 0 || k < p.k; k += k_block) {
-        for (uk_index_t j = j0; j < smaller(j0 + n_block, p.n); ++j) {
-          for (uk_index_t i = i0; i < smaller(i0 + m_block, p.m); ++i) one_tile(i, j, k, i == i0);
-        }
-      }
-    }
-  }
+  });
 }
 
 }  // namespace

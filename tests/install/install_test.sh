@@ -1,51 +1,84 @@
 #!/usr/bin/env bash
 # install_test.sh <cmake> <build folder> <C compiler> <folder of readme_example.c and .text>
+# Builds the README's program against an install tree, in each of the ways that its section "Linking
+# it" has, as they stand there.
 #
 # Licensed under the Apache License v2.0 with LLVM Exceptions; see LICENSE.
 set -euo pipefail
-cmake=$1 build=$2 cc=$3 example=$4
-consumer=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)/consumer
+cmake=$1 build=$2 compiler=$3 example=$4
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 
 if [[ -n ${UK_SANITIZE:-} ]]; then
   echo "skipped: a library instrumented by -fsanitize=$UK_SANITIZE is not for installing"
   exit 77
 fi
 
-rm -rf prefix moved by_cmake by_pkg_config library_only
+rm -rf prefix moved by_cmake by_cmake_build by_compiler library_only
 "$cmake" --install "$build" --prefix "$PWD/prefix" > install.log
 mv prefix moved # an install tree can be moved
+export DIR=$PWD/moved
+export PKG_CONFIG_PATH=$DIR/lib/pkgconfig${PKG_CONFIG_PATH:+:$PKG_CONFIG_PATH}
 
-configure() { # <folder> <option>...
-  local folder=$1
-  shift
-  "$cmake" -S "$consumer" -B "$folder" -DCMAKE_C_COMPILER="$cc" \
-    -DCMAKE_PREFIX_PATH="$PWD/moved" "$@"
+fail() {
+  echo "FAIL: $1"
+  cat "$2"
+  exit 1
 }
 
-echo "find_package(ukernel COMPONENTS cpu)"
-configure by_cmake -DEXAMPLE="$example/readme_example.c" > by_cmake.log
-"$cmake" --build by_cmake >> by_cmake.log
-by_cmake/consumer | diff -u "$example/readme_example.text" -
+# The README's code blocks of a language, in the section "Linking it".
+blocks() { # <language>
+  sed -n '/^## Linking it$/,/^## /p' "$here/../../README.md" |
+    sed -n "/^\`\`\`$1\$/,/^\`\`\`\$/ { /^\`\`\`/d; p }"
+}
 
-echo "pkg-config ukernel-cpu"
-package_folder=$(dirname "$(find moved -name ukernel-cpu.pc)")
-mapfile -t -d ' ' flags < <(PKG_CONFIG_PATH=$package_folder${PKG_CONFIG_PATH:+:$PKG_CONFIG_PATH} \
-  pkg-config --cflags --libs ukernel-cpu | tr -d '\n')
-mkdir by_pkg_config
-"$cc" "$example/readme_example.c" "${flags[@]}" -o by_pkg_config/consumer
-by_pkg_config/consumer | diff -u "$example/readme_example.text" -
+cc() { "$compiler" "$@"; }
 
-echo "find_package(ukernel) where there is no cpuinfo"
-export PKG_CONFIG_LIBDIR=$PWD/no_packages
-configure library_only > library_only.log
+configure() { # <source folder> <build folder> <option>...
+  local source=$1 folder=$2
+  shift 2
+  "$cmake" -S "$source" -B "$folder" -DCMAKE_C_COMPILER="$compiler" -DCMAKE_PREFIX_PATH="$DIR" "$@"
+}
+
+mkdir by_cmake
+cp "$example/readme_example.c" by_cmake/your_program.c
+{
+  echo "cmake_minimum_required(VERSION 3.25)"
+  echo "project(example LANGUAGES C)"
+  echo "add_executable(your_program your_program.c)"
+  blocks cmake
+} > by_cmake/CMakeLists.txt
+blocks cmake | tee /dev/stderr | grep -q find_package
+configure by_cmake by_cmake_build > by_cmake.log
+"$cmake" --build by_cmake_build >> by_cmake.log
+by_cmake_build/your_program | diff -u "$example/readme_example.text" -
+
+mkdir by_compiler
+cp "$example/readme_example.c" by_compiler/your_program.c
+commands=0
+while read -r command; do
+  echo "$command"
+  (cd by_compiler && rm -f your_program && eval "$command" &&
+    ./your_program | diff -u "$example/readme_example.text" -)
+  commands=$((commands + 1))
+done < <(blocks sh)
+[[ $commands -eq 2 ]] || fail "the README has $commands commands to link by" "$here/../../README.md"
+
+iree=()
+if [[ -e $DIR/lib/libukernel_iree.a ]]; then
+  echo "pkg-config ukernel-iree"
+  read -ra flags <<< "$(pkg-config --cflags --libs ukernel-iree)"
+  cc "$here/consumer/iree.c" "${flags[@]}" -o by_compiler/iree
+  by_compiler/iree
+  iree=(-DIREE=ON)
+fi
+
+echo "find_package(ukernel), where there is no cpuinfo"
+export PKG_CONFIG_LIBDIR=$PWD/no_packages PKG_CONFIG_PATH=
+configure "$here/consumer" library_only "${iree[@]}" > library_only.log
 "$cmake" --build library_only >> library_only.log
 library_only/consumer
-if configure by_cmake --fresh -DEXAMPLE="$example/readme_example.c" > no_cpuinfo.log 2>&1; then
-  echo "FAIL: the cpu component was found without cpuinfo"
-  exit 1
+[[ ${#iree[@]} -eq 0 ]] || library_only/iree_consumer
+if configure by_cmake by_cmake_build --fresh > no_cpuinfo.log 2>&1; then
+  fail "the cpu component was found without cpuinfo" no_cpuinfo.log
 fi
-grep -q 'libcpuinfo-dev' no_cpuinfo.log || {
-  echo "FAIL: the message does not name the package"
-  cat no_cpuinfo.log
-  exit 1
-}
+grep -q 'libcpuinfo-dev' no_cpuinfo.log || fail "the message does not name the package" no_cpuinfo.log

@@ -2,7 +2,7 @@
 # check.sh <check> <libukernel.a> <C compiler> <source folder>
 # Runs where tile_objects.txt and op_objects.txt list the objects of the library. A cross build names
 # its tools in AR, NM and OBJDUMP, the compiler's options in CFLAGS and what runs its programs in
-# EMULATOR.
+# EMULATOR. CPU_LIBRARY and IREE_LIBRARY (empty if it is not built) are the other archives.
 #
 # Licensed under the Apache License v2.0 with LLVM Exceptions; see LICENSE.
 set -euo pipefail
@@ -108,7 +108,64 @@ check_one_tile() {
   done
 }
 
+# The functions of an archive that are no tiles: exactly these.
+check_functions() { # <archive> <function>...
+  local archive=$1 difference
+  shift
+  difference=$(diff <(printf '%s\n' "$@" | sort) \
+    <(symbols TRDB "$archive" | grep -Ev '^uk_[a-z0-9]+_tile_[a-z0-9]+_[0-9]|^_ZNK?2uk[0-9]')) ||
+    fail "$archive: functions that are missing (<) or unknown (>): ${difference//$'\n'/ }"
+}
+
+# What an archive needs of others.
+check_needs() { # <archive> <regular expression>
+  local archive=$1 found
+  found=$(symbols U "$archive" | grep -Evx "_GLOBAL_OFFSET_TABLE_|$2" || true)
+  [[ -z $found ]] || fail "$archive needs ${found//$'\n'/ }"
+}
+
+# The names that programs link to are part of the ABI: a change of these lists is a change of it.
+# Names of tiles are pinned by their grammar alone, as which tiles there are is the build's choice,
+# and the generator makes any. The namespace uk is the library's own.
+check_symbols() {
+  local size='[1-9][0-9]?' types levels tile copy found
+  types='(f32f32f32|f64f64f64|f16f16f32|f16f16f16|bf16bf16f32|bf16bf16bf16'
+  types+='|s8s8s32|u8s8s32|s16s16s32|s16u4s32|s16s8s32|s8s4s32)'
+  levels='(x86_64_(sse2|avx2_fma|avx_vnni|avx512_base|avx512_vnni|avx512_bf16|avx512_fp16)'
+  levels+='|arm_64_(neon|fullfp16|fp16fml|bf16|dotprod|i8mm))'
+  tile="uk_mmt4d_tile_${types}_${size}x${size}x${size}_${levels}(_f32acc)?"
+  copy="uk_(un)?pack_tile_x(4|8|16|32|64)_${size}x${size}(_t)?_${levels}"
+  found=$(symbols TRDB "$library" | grep -E '^uk_[a-z0-9]+_tile_[a-z0-9]+_[0-9]' |
+    grep -Evx "$tile|$copy" || true)
+  [[ -z $found ]] || fail "these are no names of tiles: ${found//$'\n'/ }"
+
+  check_functions "$library" uk_abi_version uk_cpu_has_level uk_cpu_level uk_isa_level_at uk_mmt4d \
+    uk_mmt4d_info uk_pack uk_query_tile_sizes uk_status_string uk_tile_at uk_tile_count uk_unpack
+  check_functions "$CPU_LIBRARY" uk_cpu_detect
+  check_needs "$CPU_LIBRARY" 'uk_.*|cpuinfo_.*|memcpy|memset|getauxval'
+  [[ -n $IREE_LIBRARY ]] || return 0
+  local mma=()
+  if [[ $(symbols T "$library") == *x86_64* ]]; then
+    mma=(iree_uk_mma_x86_avx512bf16_1x16x2_f32_bf16
+      iree_uk_mma_x86_avx512vnni_16x16x2_i32_i8_casti16)
+  fi
+  check_functions "$IREE_LIBRARY" iree_uk_mmt4d iree_uk_mmt4d_info iree_uk_pack \
+    iree_uk_query_tile_sizes_2d iree_uk_unpack "${mma[@]}"
+  check_needs "$IREE_LIBRARY" 'uk_.*'
+}
+
+# The values that tests/abi_test.c pins: all that the header has.
+check_constants() {
+  local name unpinned=()
+  while read -r name; do
+    grep -qE "\b$name\b|CHECK_BIT\(${name#UK_CPU_}," "$source/tests/abi_test.c" || unpinned+=("$name")
+  done < <(grep -oE '\bUK_[A-Z0-9_]+[A-Z0-9]\b' "$source/ukernel/ukernel.h" | sort -u)
+  [[ ${#unpinned[@]} -eq 0 ]] || fail "tests/abi_test.c does not pin ${unpinned[*]}"
+}
+
 case $check in
+  constants) check_constants ;;
+  symbols) check_symbols ;;
   tile_objects) check_tile_objects ;;
   op_objects) check_op_objects ;;
   one_tile) check_one_tile ;;

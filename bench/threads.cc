@@ -1,38 +1,14 @@
-// Threads, a barrier for them, and the timed loop.
+// Threads and the timed loop.
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions; see LICENSE.
-#include "bench/llama_timing.h"
+#include "bench/threads.h"
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <thread>
 #include <vector>
 
 namespace uk::bench {
-namespace {
-
-// Spins, since sleeping threads would take longer to wake than a short product takes.
-class SpinBarrier {
- public:
-  explicit SpinBarrier(int threads) : threads_(threads) {}
-  void wait() {
-    const int round = round_.load();
-    if (arrived_.fetch_add(1) + 1 == threads_) {
-      arrived_.store(0);
-      round_.store(round + 1);
-      return;
-    }
-    while (round_.load() == round) std::this_thread::yield();
-  }
-
- private:
-  const int threads_;
-  std::atomic<int> arrived_{0}, round_{0};
-};
-
-}  // namespace
-
 void run_on_threads(int threads, const std::function<void(int)>& body) {
   std::vector<std::thread> others;
   for (int t = 1; t < threads; ++t) others.emplace_back(body, t);

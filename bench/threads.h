@@ -1,13 +1,34 @@
 // Running on several threads at once and timing it.
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions; see LICENSE.
-#ifndef UKERNEL_BENCH_LLAMA_TIMING_H_
-#define UKERNEL_BENCH_LLAMA_TIMING_H_
+#ifndef UKERNEL_BENCH_THREADS_H_
+#define UKERNEL_BENCH_THREADS_H_
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
+#include <thread>
 
 namespace uk::bench {
+
+// Spins, since sleeping threads would take longer to wake than a short product takes.
+class SpinBarrier {
+ public:
+  explicit SpinBarrier(int threads) : threads_(threads) {}
+  void wait() {
+    const int round = round_.load();
+    if (arrived_.fetch_add(1) + 1 == threads_) {
+      arrived_.store(0);
+      round_.store(round + 1);
+      return;
+    }
+    while (round_.load() == round) std::this_thread::yield();
+  }
+
+ private:
+  const int threads_;
+  std::atomic<int> arrived_{0}, round_{0};
+};
 
 // body(0) on the caller, body(1) ... body(threads - 1) on threads of their own; returns when all
 // have.
@@ -28,4 +49,4 @@ Timing time_calls(int threads, int64_t min_calls, double min_seconds,
 
 }  // namespace uk::bench
 
-#endif  // UKERNEL_BENCH_LLAMA_TIMING_H_
+#endif  // UKERNEL_BENCH_THREADS_H_

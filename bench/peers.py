@@ -1,0 +1,266 @@
+"""Tables of what bench_ops measured: whole operations against other libraries.
+
+python3 bench/peers.py RESULT.json... [--update FILE]
+
+RESULT.json are what `bench_ops --benchmark_out=RESULT.json` wrote, in one run or in several of parts of
+the cells; of a cell that was measured more than once the last counts. Speeds are relative to the best
+of the other libraries in each cell, the median of pairs. --update writes the tables between the lines
+<!-- peers --> and <!-- /peers --> of a Markdown file. A figure above 101 % of what the machine can do
+is an error of measurement: it is named, and the exit code is 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import re
+import statistics
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from generator.document import replace_block  # noqa: E402
+from generator.model import RequestError  # noqa: E402
+
+CELL = re.compile(r"(?P<type>\w+)/(?P<m>\d+)x(?P<n>\d+)x(?P<k>\d+)/(?P<form>packed|rows|nk|kn)"
+                  r"(?P<cold>/cold)?/threads:(?P<threads>\d+)")
+FORMS = {"packed": "operands packed", "rows": "weights packed", "nk": "weights N x K",
+         "kn": "weights K x N"}
+NAIVE = "naive"
+SPEED = "_GFLOP/s"
+LEAST_RATIO = 0.96  # of the best peer, in any cell
+LARGE_M, SMALL_M = 128, 16
+LEAST_SCALING = 0.95
+MOST_PERCENT = 101
+
+
+@dataclass(frozen=True)
+class Bars:
+    """Least percents for a type."""
+
+    peak: float  # at LARGE_M and more
+    cold: float  # of min(peak, bandwidth), weights from memory, 1 < M <= SMALL_M
+
+
+BARS = {"f32": Bars(91, 88), "bf16": Bars(92, 88), "s8s8": Bars(90, 80), "u8s8": Bars(93, 80)}
+LEAST_READ_PERCENT = 95  # at M = 1, weights from memory
+
+
+@dataclass(frozen=True)
+class Cell:
+    type: str
+    m: int
+    n: int
+    k: int
+    form: str
+    cold: bool
+    threads: int
+    seconds: float
+    figures: dict[str, float]  # the counters
+
+    @property
+    def shape(self) -> str:
+        return f"{self.m}x{self.n}x{self.k}"
+
+    @property
+    def peers(self) -> dict[str, float]:
+        """ukernel's speed by each one's."""
+        names = [name.removesuffix(SPEED) for name in self.figures if name.endswith(SPEED)]
+        return {name: self.figures[name] for name in names if name != NAIVE}
+
+    @property
+    def best_peer(self) -> str | None:
+        peers = self.peers
+        return min(peers, key=lambda name: peers[name]) if peers else None
+
+    @property
+    def ratio(self) -> float:
+        """ukernel's speed by the best peer's."""
+        return min(self.peers.values())
+
+    @property
+    def percents(self) -> dict[str, float]:
+        return {name: value for name, value in self.figures.items() if name.endswith("%")}
+
+
+@dataclass(frozen=True)
+class Results:
+    cpu: str
+    peers: str
+    date: str
+    cells: list[Cell]
+
+    def where(self, **wanted: object) -> list[Cell]:
+        return [cell for cell in self.cells
+                if all(getattr(cell, name) == value for name, value in wanted.items())]
+
+
+def read(paths: Iterable[Path]) -> Results:
+    cells: dict[str, Cell] = {}
+    context: dict[str, str] = {}
+    for path in paths:
+        try:
+            data = json.loads(path.read_text(encoding="utf-8"))
+            context = data["context"]
+            for entry in data["benchmarks"]:
+                if match := CELL.match(entry["name"]):
+                    if entry.get("error_occurred"):
+                        raise RequestError(f"{path}: {entry['name']}: {entry['error_message']}")
+                    cells[match[0]] = _cell(match, entry)
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise RequestError(f"{path}: not a result of bench_ops: {error}") from error
+    if not cells:
+        raise RequestError("no cell of bench_ops in the files")
+    return Results(context["cpu"], context["peers"], context["date"][:10], list(cells.values()))
+
+
+def _cell(match: re.Match[str], entry: dict[str, object]) -> Cell:
+    known = {"real_time", "cpu_time", "iterations", "repetitions", "threads", "repetition_index",
+             "family_index", "per_family_instance_index"}
+    figures = {name: float(value) for name, value in entry.items()
+               if isinstance(value, (int, float)) and name not in known}
+    return Cell(match["type"], int(match["m"]), int(match["n"]), int(match["k"]), match["form"],
+                bool(match["cold"]), int(match["threads"]), float(str(entry["real_time"])) / 1e3, figures)
+
+
+def _table(header: list[str], rows: list[list[str]]) -> list[str]:
+    """The lines, with an empty one after them; none without rows."""
+    if not rows:
+        return []
+    return ["| " + " | ".join(row) + " |" for row in [header, ["---"] * len(header), *rows]] + [""]
+
+
+def _judged(value: float, least: float | None, text: str) -> str:
+    """The figure, bold where it misses its bar."""
+    return f"**{text}**" if least is not None and value < least else text
+
+
+def _against_peers(results: Results) -> list[str]:
+    rows = []
+    groups = dict.fromkeys((cell.type, cell.form, cell.cold, cell.threads) for cell in results.cells
+                           if cell.peers)
+    for kind, form, cold, threads in groups:
+        cells = results.where(type=kind, form=form, cold=cold, threads=threads)
+        ratios = {cell.shape: cell.ratio for cell in cells}
+        mean = math.exp(statistics.fmean(math.log(ratio) for ratio in ratios.values()))
+        worst = min(cells, key=lambda cell: cell.ratio)
+        low = [f"{shape} {ratio:.2f}" for shape, ratio in ratios.items() if ratio < LEAST_RATIO]
+        rows.append([kind, FORMS[form] + (", cold" if cold else ""), str(threads), str(len(cells)),
+                     _judged(mean, 1, f"{mean:.2f}"),
+                     f"{worst.ratio:.2f} at {worst.shape} ({worst.best_peer})",
+                     ", ".join(low) or "none"])
+    return _table(["type", "", "threads", "cells", "geometric mean of ukernel / best peer", "worst",
+                   f"under {LEAST_RATIO}"], rows)
+
+
+def _of_peak(results: Results) -> list[str]:
+    rows = []
+    for cell in results.where(form="packed", cold=False, threads=1):
+        bars = BARS.get(cell.type)
+        peak = cell.figures["peak%"]
+        best = cell.best_peer
+        rows.append([
+            cell.type, cell.shape, f"{cell.figures['GFLOP/s']:.1f}",
+            _judged(peak, bars.peak if bars and cell.m >= LARGE_M else None, f"{peak:.1f}"),
+            f"{cell.figures[NAIVE]:.2f}" if NAIVE in cell.figures else "",
+            _judged(cell.ratio, LEAST_RATIO, f"{cell.ratio:.2f}") if best else "",
+            f"{best} {cell.figures[best + SPEED]:.1f}" if best else ""])
+    return _table(["type", "M x N x K", "GFLOP/s", "% of peak", "by naive", "by best peer",
+                   "best peer, GFLOP/s"], rows)
+
+
+def _cold(results: Results) -> list[str]:
+    rows = []
+    for cell in results.where(form="packed", cold=True):
+        read_percent, bound = cell.figures["read%"], cell.figures["bound%"]
+        bars = BARS.get(cell.type)
+        rows.append([cell.type, cell.shape, f"{cell.figures['GFLOP/s']:.1f}",
+                     _judged(read_percent, LEAST_READ_PERCENT if cell.m == 1 else None,
+                             f"{read_percent:.1f}"),
+                     f"{cell.figures['peak%']:.1f}",
+                     _judged(bound, bars.cold if bars and cell.m > 1 else None, f"{bound:.1f}"),
+                     f"{cell.ratio:.2f} ({cell.best_peer})" if cell.peers else ""])
+    return _table(["type", "M x N x K", "GFLOP/s", "% of read bandwidth", "% of peak",
+                   "% of the lower bound", "by best peer"], rows)
+
+
+def calls_until_packing_pays(packed: Cell, unpacked: Cell) -> str:
+    """Packing costs what `unpacked` takes longer than `packed`; each call then saves what the best peer
+    needs more for unpacked weights."""
+    packing = unpacked.seconds - packed.seconds
+    saved = unpacked.seconds * unpacked.ratio - packed.seconds
+    return "never" if saved <= 0 else str(max(1, math.ceil(packing / saved)))
+
+
+def _packing(results: Results) -> list[str]:
+    packed = {(cell.type, cell.shape): cell
+              for cell in results.where(form="rows", cold=False, threads=1)}
+    rows = []
+    for form in ("nk", "kn"):
+        for cell in results.where(form=form, threads=1):
+            other = packed.get((cell.type, cell.shape))
+            if cell.m <= SMALL_M and other and cell.peers:
+                rows.append([cell.type, cell.shape, FORMS[form],
+                             f"{1e3 * (cell.seconds - other.seconds):.2f}",
+                             f"{1e3 * other.seconds:.2f}",
+                             f"{1e3 * cell.seconds * cell.ratio:.2f} ({cell.best_peer})",
+                             calls_until_packing_pays(other, cell)])
+    return _table(["type", "M x N x K", "", "packing, ms", "a call then, ms",
+                   "best peer without packing, ms", "packing pays after calls"], rows)
+
+
+def _scaling(results: Results) -> list[str]:
+    rows = [[cell.type, cell.shape, f"{cell.figures['gain']:.2f}", f"{cell.figures['peak_gain']:.2f}",
+             _judged(cell.figures["scaling"], LEAST_SCALING if cell.m >= LARGE_M else None,
+                     f"{cell.figures['scaling']:.2f}")]
+            for cell in results.where(form="packed", threads=2)]
+    return _table(["type", "M x N x K", "gain from the second thread", "of the peak", "ratio"], rows)
+
+
+def report(results: Results) -> str:
+    peak_bars = ", ".join(f"{name} {bars.peak:.0f}" for name, bars in BARS.items())
+    cold_bars = ", ".join(f"{name} {bars.cold:.0f}" for name, bars in BARS.items())
+    parts = [f"{results.cpu}, {results.date}; against {results.peers}. Bold: misses its bar.", "",
+             *_against_peers(results)]
+    for title, table in (
+            (f"One thread, operands packed; the bars from M = {LARGE_M} on are {peak_bars} % of the peak:",
+             _of_peak(results)),
+            (f"Weights from memory; the bars are {LEAST_READ_PERCENT} % of the read bandwidth at M = 1 "
+             f"and {cold_bars} % of what peak and bandwidth permit above:", _cold(results)),
+            ("When weights are worth packing:", _packing(results)),
+            (f"Two threads; the bar from M = {LARGE_M} on is {LEAST_SCALING} of what the peak gains:",
+             _scaling(results))):
+        if table:
+            parts += [title, "", *table]
+    return "\n".join(parts).rstrip() + "\n"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("results", type=Path, nargs="+", metavar="RESULT.json")
+    parser.add_argument("--update", type=Path, metavar="FILE", help="put the tables there")
+    options = parser.parse_args()
+    try:
+        results = read(options.results)
+        tables = report(results)
+        print(tables)
+        if options.update:
+            replace_block(options.update, "peers", tables)
+    except RequestError as error:
+        print(f"peers.py: {error}", file=sys.stderr)
+        return 2
+    above = [f"{cell.type} {cell.shape} {cell.form}, {cell.threads} threads: {name} {value:.1f}"
+             for cell in results.cells for name, value in cell.percents.items() if value > MOST_PERCENT]
+    for line in above:
+        print(f"peers.py: above what the machine can do: {line}", file=sys.stderr)
+    return 1 if above else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

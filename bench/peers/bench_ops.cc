@@ -1,0 +1,399 @@
+// Whole operations of this library against other libraries, in one run.
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions; see LICENSE.
+#include <benchmark/benchmark.h>
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bench/machine.h"
+#include "bench/peak.h"
+#include "bench/peers/contest.h"
+#include "bench/peers/contestant.h"
+#include "bench/peers/problems.h"
+#include "bench/peers/ukernel_op.h"
+#include "bench/threads.h"
+
+namespace uk::bench {
+namespace {
+
+constexpr char kHelp[] =
+    "Times whole matrix products of ukernel in turns with other implementations.\n"
+    "\n"
+    "  names     <type>/<M>x<N>x<K>/<what is done>[/cold]/threads:<1 or 2>\n"
+    "    packed    operands and result in the layouts that the contestant likes best\n"
+    "    rows      only the weights: packing or reading the row-major LHS and result counts too\n"
+    "    nk, kn    nothing is packed: row-major weights, N x K or K x N\n"
+    "    cold      each call takes the next of more copies of the weights than the last-level\n"
+    "              cache holds\n"
+    "  GFLOP/s   of ukernel, median; integer operations are counted alike\n"
+    "  peak%     of the rate of the best instruction, on registers alone, on as many threads\n"
+    "  read%     of the rate of reading as many bytes as the weights have (cold)\n"
+    "  bound%    of what the lower of the two permits (cold)\n"
+    "  scaling   ukernel's gain from the second thread, by the peak's (two threads)\n"
+    "  <name>    ukernel's speed by that contestant's, the median of pairs of adjacent slices;\n"
+    "            <name>_GFLOP/s is its own. 'naive' is ukernel's tile in two plain loops.\n"
+    "\n"
+    "Before a contestant is timed, its result is compared with ukernel's.\n"
+    "  --pairs=N  at least N pairs, 7 by default\n"
+    "\n"
+    "Exit codes: 0; 1 a wrong result, or a library that does not load; 2 a wrong option; 3 a\n"
+    "figure above 101 %. The other options are Google Benchmark's:\n\n";
+
+constexpr double kMaxPercent = 101;
+constexpr double kSliceSeconds = 4e-3;
+constexpr double kSecondsPerPair = 0.04;  // at least: a short call gets more pairs instead
+constexpr int64_t kMostColdRows = 16;
+// The other libraries' threads spin for up to 27 ms (OpenBLAS) after their work is done.
+constexpr double kRestSeconds = 0.04;
+
+struct Cell {
+  const OpType* type;
+  OpShape shape;
+  uk_form_t form;
+  bool weights_are_k_by_n;
+  bool cold;
+  int threads;
+
+  double ops() const {
+    return 2.0 * static_cast<double>(shape.m) * static_cast<double>(shape.n) *
+           static_cast<double>(shape.k);
+  }
+  size_t weight_bytes() const { return element_bytes(type->weights, shape.n * shape.k); }
+  std::string name() const {
+    const char* form_name = form == UK_FORM_PACKED ? "packed"
+                            : form == UK_FORM_ROWS ? "rows"
+                            : weights_are_k_by_n   ? "kn"
+                                                   : "nk";
+    return std::string(type->name) + "/" + shape.name() + "/" + form_name + (cold ? "/cold" : "") +
+           "/threads:" + std::to_string(threads);
+  }
+};
+
+// What all cells use.
+struct Setting {
+  uint64_t cpu_data[UK_CPU_DATA_FIELDS] = {};
+  std::vector<const uk_contestant_t*> others;
+  int pairs = 7;
+  Buffer lhs, weights, out, expected, memory;
+  bool wrong_result = false, above_peak = false;
+};
+
+// An operation of a contestant, while it is timed.
+class Operation {
+ public:
+  Operation(const uk_contestant_t* contestant, const uk_problem_t& problem)
+      : contestant_(contestant), problem_(problem), data_(contestant->make(&problem_)) {}
+  ~Operation() {
+    if (data_) contestant_->destroy(data_);
+  }
+  Operation(const Operation&) = delete;
+  Operation& operator=(const Operation&) = delete;
+
+  const uk_contestant_t& contestant() const { return *contestant_; }
+  void* data() const { return data_; }  // NULL: it has none for this problem
+  Entrant entrant() const {
+    const int copies = problem_.copies;
+    return Entrant(callers(), kSliceSeconds, [this, copies](int thread, int64_t call) {
+      contestant_->run(data_, static_cast<int>(call % copies), thread);
+    });
+  }
+  void compute() const {
+    run_on_threads(callers(), [this](int thread) { contestant_->run(data_, 0, thread); });
+    contestant_->write_out(data_);
+  }
+
+ private:
+  int callers() const { return contestant_->callers_split ? problem_.threads : 1; }
+
+  const uk_contestant_t* contestant_;
+  uk_problem_t problem_;
+  void* data_;
+};
+
+// A register-only loop, for as long as a slice of the clock needs.
+class PeakEntrant {
+ public:
+  explicit PeakEntrant(const PeakLoop& loop)
+      : loop_(loop), rounds_(repetitions_per_slice(loop.run)) {}
+  Entrant on(int threads) const {
+    return Entrant(threads, kSliceSeconds,
+                   [run = loop_.run, rounds = rounds_](int, int64_t) { run(rounds); });
+  }
+  // Of a call on one thread.
+  double ops() const { return loop_.ops_per_iteration * static_cast<double>(rounds_); }
+
+ private:
+  const PeakLoop& loop_;
+  uint64_t rounds_;
+};
+
+// Reads what is larger than the last-level cache, by the loop that is fastest at present.
+Entrant read_entrant(const char* data, size_t bytes) {
+  ReadLoop best = nullptr;
+  double least = 0;
+  for (const ReadLoop loop : read_loops()) {
+    const double seconds = seconds_of([&] { loop(data, bytes / kReadBlock); });
+    if (!best || seconds < least) best = loop, least = seconds;
+  }
+  return Entrant(1, kSliceSeconds, [=](int, int64_t) { best(data, bytes / kReadBlock); });
+}
+
+uk_problem_t make_problem(const Cell& cell, Setting& setting) {
+  const OpShape& s = cell.shape;
+  uk_problem_t problem = {};
+  problem.type = cell.type->mmt4d_type;
+  problem.form = cell.form;
+  problem.m = s.m, problem.n = s.n, problem.k = s.k;
+  char* const lhs = setting.lhs.reserve(element_bytes(cell.type->lhs, s.m * s.k));
+  char* const weights = setting.weights.reserve(cell.weight_bytes());
+  fill_random(cell.type->lhs, lhs, s.m * s.k, 1);
+  fill_random(cell.type->weights, weights, s.n * s.k, 2);
+  problem.lhs = lhs;
+  problem.weights = weights;
+  problem.weights_are_k_by_n = cell.weights_are_k_by_n;
+  problem.out = setting.out.reserve(static_cast<size_t>(4 * s.m * s.n));
+  problem.copies = 1;
+  if (cell.cold) {
+    const size_t enough = (bytes_beyond_cache() - 1) / cell.weight_bytes() + 1;
+    problem.copies = static_cast<int>(std::max<size_t>(enough, 2));
+  }
+  problem.threads = cell.threads;
+  problem.cpu_data = setting.cpu_data;
+  return problem;
+}
+
+// The other contestants that have an operation for the problem; empty, and an error, if one of
+// them does not agree with `own`.
+std::vector<std::unique_ptr<Operation>> make_others(const Cell& cell, const uk_problem_t& problem,
+                                                    const Operation& own, Setting& setting,
+                                                    std::string* error) {
+  const size_t out_bytes = static_cast<size_t>(4 * problem.m * problem.n);
+  own.compute();
+  char* const expected = setting.expected.reserve(out_bytes);
+  std::memcpy(expected, problem.out, out_bytes);
+  std::vector<std::unique_ptr<Operation>> others;
+  for (const uk_contestant_t* contestant : setting.others) {
+    auto operation = std::make_unique<Operation>(contestant, problem);
+    if (!operation->data()) continue;
+    std::memset(problem.out, 0xA5, out_bytes);  // old results must not pass for new ones
+    operation->compute();
+    const std::string difference = first_difference(*cell.type, cell.shape, problem.out, expected);
+    if (!difference.empty()) {
+      *error = std::string(contestant->name) + " is wrong: " + difference;
+      return {};
+    }
+    others.push_back(std::move(operation));
+  }
+  return others;
+}
+
+// What an operation is compared with, beside other contestants, and the figures that come of it.
+class Yardsticks {
+ public:
+  Yardsticks(const Cell& cell, const uk_problem_t& problem, const PeakLoop& loop, Buffer& memory)
+      : cell_(cell), peak_(loop) {
+    entrants_.push_back(peak_.on(cell.threads));
+    if (cell.cold) {
+      read_bytes_ = bytes_beyond_cache() / kReadBlock * kReadBlock;
+      entrants_.push_back(read_entrant(memory.reserve(read_bytes_), read_bytes_));
+    }
+    if (cell.threads > 1) {
+      uk_problem_t on_one = problem;
+      on_one.threads = 1;
+      on_one_thread_ = std::make_unique<Operation>(&kUkernel, on_one);
+      entrants_.push_back(peak_.on(1));
+      entrants_.push_back(on_one_thread_->entrant());
+    }
+  }
+  const std::vector<Entrant>& entrants() const { return entrants_; }
+
+  // False if one is higher than the machine allows.
+  bool report(const std::vector<std::vector<Pair>>& pairs,
+              benchmark::UserCounters& counters) const {
+    const double of_peak = median_ratio(pairs[0]) * cell_.ops() / (peak_.ops() * cell_.threads);
+    double highest = of_peak;
+    counters["peak%"] = 100 * of_peak;
+    if (cell_.cold) {
+      const double of_read = median_ratio(pairs[1]) * static_cast<double>(cell_.weight_bytes()) /
+                             static_cast<double>(read_bytes_);
+      highest = std::max(highest, of_read);
+      counters["read%"] = 100 * of_read;
+      counters["bound%"] = 100 * highest;
+    }
+    if (cell_.threads > 1) {
+      // Both peaks are known by the same operation, whose time cancels out.
+      const double peak_gain = cell_.threads * median_ratio(pairs[1]) / median_ratio(pairs[0]);
+      counters["peak_gain"] = peak_gain;
+      counters["gain"] = median_ratio(pairs[2]);
+      counters["scaling"] = median_ratio(pairs[2]) / peak_gain;
+    }
+    return 100 * highest <= kMaxPercent;
+  }
+
+ private:
+  const Cell& cell_;
+  PeakEntrant peak_;
+  size_t read_bytes_ = 0;
+  std::unique_ptr<Operation> on_one_thread_;
+  std::vector<Entrant> entrants_;
+};
+
+double median_seconds(const std::vector<std::vector<Pair>>& pairs, double Pair::*whose) {
+  std::vector<double> seconds;
+  for (const auto& rounds : pairs) {
+    for (const Pair& pair : rounds) seconds.push_back(pair.*whose);
+  }
+  return median(std::move(seconds));
+}
+
+void run_cell(benchmark::State& state, const Cell& cell, Setting* setting) {
+  const uk_problem_t problem = make_problem(cell, *setting);
+  const Operation own(&kUkernel, problem);
+  const uk_tile_row_t* const tile = own.data() ? tile_of(own.data()) : nullptr;
+  const PeakLoop* const loop = tile ? find_peak_loop(problem.type, tile->isa) : nullptr;
+  if (!loop) {
+    state.SkipWithError(tile ? "no peak loop for this type" : "no tile for this type");
+    return;
+  }
+  std::string error;
+  const auto others = make_others(cell, problem, own, *setting, &error);
+  if (!error.empty()) {
+    setting->wrong_result = true;
+    state.SkipWithError(error.c_str());
+    return;
+  }
+  const Yardsticks yardsticks(cell, problem, *loop, setting->memory);
+  std::vector<Entrant> entrants = yardsticks.entrants();
+  for (const auto& other : others) entrants.push_back(other->entrant());
+  const Pace pace = {setting->pairs, kSecondsPerPair * setting->pairs,
+                     cell.threads > 1 ? kRestSeconds : 0};
+  for (auto _ : state) {
+    Entrant own_entrant = own.entrant();
+    const auto pairs = time_in_pairs(own_entrant, entrants, pace);
+    const double seconds = median_seconds(pairs, &Pair::own);
+    auto& counters = state.counters;
+    state.SetIterationTime(seconds);
+    counters["GFLOP/s"] = cell.ops() / seconds / 1e9;
+    counters["pairs"] = static_cast<double>(pairs[0].size());
+    if (!yardsticks.report(pairs, counters)) setting->above_peak = true;
+    for (size_t i = 0; i < others.size(); ++i) {
+      const std::string name = others[i]->contestant().name;
+      const auto& with = pairs[yardsticks.entrants().size() + i];
+      counters[name] = median_ratio(with);
+      counters[name + "_GFLOP/s"] = cell.ops() / median_seconds({with}, &Pair::other) / 1e9;
+    }
+  }
+  state.SetLabel(std::to_string(tile->m0) + "x" + std::to_string(tile->n0) + "x" +
+                 std::to_string(tile->k0) + " " + tile->isa + ", of " + loop->instruction);
+}
+
+// ---------------------------------------------------------------- the binary
+
+void register_cells(Setting& setting) {
+  const auto add = [&](const Cell& cell) {
+    benchmark::RegisterBenchmark(
+        cell.name().c_str(),
+        [cell, &setting](benchmark::State& state) { run_cell(state, cell, &setting); })
+        ->UseManualTime()
+        ->Iterations(1)
+        ->Unit(benchmark::kMillisecond);
+  };
+  for (const int threads : {1, 2}) {
+    for (const OpType& type : kOpTypes) {
+      for (const OpShape& shape : kOpShapes) {
+        // Rows of half bytes do not make a matrix.
+        if (type.weights == Element::kS4 && shape.k % 2 != 0) continue;
+        const Cell cell = {&type, shape, UK_FORM_PACKED, false, false, threads};
+        add(cell);
+        Cell other = cell;
+        if (shape.m <= kMostColdRows && threads == 1) {
+          other.cold = true;
+          add(other);
+          other.cold = false;
+        }
+        other.form = UK_FORM_ROWS;
+        add(other);
+        other.form = UK_FORM_WHOLE;
+        add(other);
+        other.weights_are_k_by_n = true;
+        add(other);
+      }
+    }
+  }
+}
+
+// The modules lie beside the program. Exits if one does not load.
+void load_others(Setting& setting) {
+  // Variables that choose other kernels or block sizes than OpenBLAS would by itself; set in the
+  // environment, they have been seen to halve its speed.
+  unsetenv("OPENBLAS_CORETYPE");
+  unsetenv("OPENBLAS_L2_SIZE");
+  const std::filesystem::path directory =
+      std::filesystem::read_symlink("/proc/self/exe").parent_path();
+  setting.others = {&kNaive};
+  std::string names;
+  for (const char* const name : {UK_PEERS}) {
+    if (!*name) continue;
+    const std::string path = directory / ("peer_" + std::string(name) + ".so");
+    void* const module = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    void* const symbol = module ? dlsym(module, UK_CONTESTANT_SYMBOL) : nullptr;
+    if (!symbol) {
+      std::fprintf(stderr, "bench_ops: %s\n", dlerror());
+      std::exit(1);
+    }
+    const uk_contestant_t* const contestant = reinterpret_cast<uk_contestant_fn*>(symbol)();
+    setting.others.push_back(contestant);
+    names +=
+        (names.empty() ? "" : ", ") + std::string(contestant->name) + " " + contestant->version;
+  }
+  benchmark::AddCustomContext("peers", names.empty() ? "none" : names);
+}
+
+int run_all(int argc, char** argv) {
+  constexpr char kPairs[] = "--pairs=";
+  Setting setting;
+  std::vector<char*> arguments;
+  for (int i = 0; i < argc; ++i) {
+    if (std::strcmp(argv[i], "--help") == 0) std::fputs(kHelp, stdout);
+    if (std::strncmp(argv[i], kPairs, std::strlen(kPairs)) == 0) {
+      char* end = nullptr;
+      const long pairs = std::strtol(argv[i] + std::strlen(kPairs), &end, 10);
+      if (*end != 0 || pairs < 1 || pairs > 1000) {
+        std::fprintf(stderr, "bench_ops: '%s' wants a number from 1 to 1000\n", argv[i]);
+        return 2;
+      }
+      setting.pairs = static_cast<int>(pairs);
+    } else {
+      arguments.push_back(argv[i]);
+    }
+  }
+  int count = static_cast<int>(arguments.size());
+  arguments.push_back(nullptr);
+  benchmark::Initialize(&count, arguments.data());
+  if (benchmark::ReportUnrecognizedArguments(count, arguments.data())) return 2;
+  if (uk_cpu_detect(setting.cpu_data, UK_CPU_DATA_FIELDS) != UK_STATUS_OK) {
+    std::fprintf(stderr, "bench_ops: the CPU's features cannot be told\n");
+    return 1;
+  }
+  load_others(setting);
+  benchmark::AddCustomContext("cpu", cpu_name());
+  register_cells(setting);
+  benchmark::RunSpecifiedBenchmarks();
+  benchmark::Shutdown();
+  if (setting.above_peak) std::fprintf(stderr, "bench_ops: a figure above %g %%\n", kMaxPercent);
+  return setting.wrong_result ? 1 : setting.above_peak ? 3 : 0;
+}
+
+}  // namespace
+}  // namespace uk::bench
+
+int main(int argc, char** argv) { return uk::bench::run_all(argc, argv); }

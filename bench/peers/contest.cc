@@ -1,0 +1,120 @@
+// Slices and rounds.
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions; see LICENSE.
+#include "bench/peers/contest.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "bench/peak.h"
+#include "bench/threads.h"
+
+namespace uk::bench {
+namespace {
+
+// Keeps the calling thread on a CPU of its own, for as long as this lives: a new thread starts
+// where its parent runs, and stays there for longer than a slice lasts.
+class Pin {
+ public:
+  explicit Pin(int thread) {
+    sched_getaffinity(0, sizeof(before_), &before_);
+    int cpu = 0;
+    for (int left = thread; cpu < CPU_SETSIZE; ++cpu) {
+      if (CPU_ISSET(cpu, &before_) && left-- == 0) break;
+    }
+    if (cpu == CPU_SETSIZE) return;  // more threads than CPUs
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(cpu, &one);
+    sched_setaffinity(0, sizeof(one), &one);
+  }
+  ~Pin() { sched_setaffinity(0, sizeof(before_), &before_); }
+  Pin(const Pin&) = delete;
+  Pin& operator=(const Pin&) = delete;
+
+ private:
+  cpu_set_t before_;
+};
+
+}  // namespace
+
+Entrant::Entrant(int threads, double slice_seconds, std::function<void(int, int64_t)> run)
+    : threads_(threads), slice_seconds_(slice_seconds), run_(std::move(run)) {}
+
+double Entrant::time_calls(int64_t calls) {
+  SpinBarrier barrier(threads_);
+  double seconds = 0;
+  run_on_threads(threads_, [&](int thread) {
+    // Threads that a library starts would inherit the only caller's CPU.
+    std::optional<Pin> pin;
+    if (threads_ > 1) pin.emplace(thread);
+    barrier.wait();
+    const double spent = seconds_of([&] {
+      for (int64_t call = 0; call < calls; ++call) {
+        run_(thread, next_ + call);
+        barrier.wait();
+      }
+    });
+    if (thread == 0) seconds = spent;
+  });
+  next_ += calls;
+  return seconds;
+}
+
+double Entrant::time_slice() {
+  constexpr double kLongCall = 0.05;
+  // Whoever ran before has left its own data in the caches. A long call fills them in no time.
+  const double warm_up = time_calls(1);
+  if (warm_up >= kLongCall) return warm_up;
+  if (calls_ == 0) {
+    calls_ = 1;
+    double seconds = warm_up;
+    while (seconds < slice_seconds_ / 4) {
+      calls_ *= 2;
+      seconds = time_calls(calls_);
+    }
+    calls_ = std::max<int64_t>(
+        static_cast<int64_t>(static_cast<double>(calls_) * slice_seconds_ / seconds), 1);
+  }
+  return time_calls(calls_) / static_cast<double>(calls_);
+}
+
+std::vector<std::vector<Pair>> time_in_pairs(Entrant& own, std::vector<Entrant>& others,
+                                             const Pace& pace) {
+  const auto slice = [&](Entrant& entrant) {
+    if (pace.rest_seconds > 0) {
+      std::this_thread::sleep_for(std::chrono::duration<double>(pace.rest_seconds));
+    }
+    return entrant.time_slice();
+  };
+  std::vector<std::vector<Pair>> pairs(others.size());
+  double spent = 0;
+  for (int round = 0; round < pace.rounds || spent < pace.seconds; ++round) {
+    spent += seconds_of([&] {
+      for (size_t i = 0; i < others.size(); i += 2) {
+        const double before = slice(others[i]), own_seconds = slice(own);
+        pairs[i].push_back({own_seconds, before});
+        if (i + 1 < others.size()) pairs[i + 1].push_back({own_seconds, slice(others[i + 1])});
+      }
+    });
+  }
+  return pairs;
+}
+
+double median(std::vector<double> values) {
+  std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
+  return values[values.size() / 2];
+}
+
+double median_ratio(const std::vector<Pair>& pairs) {
+  std::vector<double> ratios;
+  for (const Pair& pair : pairs) ratios.push_back(pair.other / pair.own);
+  return median(ratios);
+}
+
+}  // namespace uk::bench

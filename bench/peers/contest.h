@@ -1,0 +1,52 @@
+// Timing one thing in turns with others.
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions; see LICENSE.
+#ifndef UKERNEL_BENCH_PEERS_CONTEST_H_
+#define UKERNEL_BENCH_PEERS_CONTEST_H_
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+namespace uk::bench {
+
+// Something that is timed: run(thread, call) for call = 0, 1, ... on all its threads together.
+class Entrant {
+ public:
+  // A slice of it has as many calls as fill `slice_seconds`, but one at least.
+  Entrant(int threads, double slice_seconds, std::function<void(int, int64_t)> run);
+  // The seconds of a call, the mean of a slice.
+  double time_slice();
+
+ private:
+  double time_calls(int64_t calls);
+
+  int threads_;
+  double slice_seconds_;
+  std::function<void(int, int64_t)> run_;
+  int64_t next_ = 0, calls_ = 0;
+};
+
+// Seconds of a call in adjacent slices.
+struct Pair {
+  double own, other;
+};
+
+struct Pace {
+  int rounds;           // at least
+  double seconds;       // at least, of all rounds
+  double rest_seconds;  // before each slice
+};
+
+// pairs[other][round]. Each slice of another is next to a slice of `own`, so that a change of the
+// clock frequency or a disturbance hits both alike; one of `own` has another on either side.
+std::vector<std::vector<Pair>> time_in_pairs(Entrant& own, std::vector<Entrant>& others,
+                                             const Pace& pace);
+
+double median(std::vector<double> values);
+// The median of other / own: how many times as fast `own` is.
+double median_ratio(const std::vector<Pair>& pairs);
+
+}  // namespace uk::bench
+
+#endif  // UKERNEL_BENCH_PEERS_CONTEST_H_

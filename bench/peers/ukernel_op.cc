@@ -1,0 +1,162 @@
+// Query, pack, mmt4d, unpack; callers split N.
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions; see LICENSE.
+#include "bench/peers/ukernel_op.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+
+#include "bench/machine.h"
+#include "bench/packed_product.h"
+#include "bench/threads.h"
+#include "ukernel/internal.h"
+
+namespace uk::bench {
+namespace {
+
+// Of an element that is only copied the width is all that matters.
+uint32_t pack_type_of(int bits) {
+  switch (bits) {
+    case 4:
+      return UK_PACK_TYPE_I4;
+    case 8:
+      return UK_PACK_TYPE_I8;
+    case 16:
+      return UK_PACK_TYPE_I16;
+    default:
+      return UK_PACK_TYPE_I32;
+  }
+}
+
+// The shapes and types have been checked by `make`: what fails here is a bug.
+void must(uk_status_t status) {
+  if (status == UK_STATUS_OK) return;
+  std::fprintf(stderr, "bench_ops: %s\n", uk_status_string(status));
+  std::exit(1);
+}
+
+struct Operation {
+  uk_problem_t problem;
+  Mmt4dType type;
+  Packing lhs = {}, rhs = {};
+  uk_mmt4d_params_t mmt4d = {};
+  Result result = {};
+  const uk_tile_row_t* tile = nullptr;
+  size_t copy_bytes = 0;
+  Buffer packed_lhs, packed_weights, packed_out;
+  SpinBarrier barrier;
+
+  explicit Operation(const uk_problem_t& p)
+      : problem(p), type(*find_mmt4d_type(p.type)), barrier(p.threads) {}
+
+  bool choose_tile();
+  void allocate_and_pack();
+  char* copy(int index) const {
+    return packed_weights.data() + static_cast<size_t>(index) * copy_bytes;
+  }
+  uk_mmt4d_params_t with_copy(int index) const {
+    uk_mmt4d_params_t params = mmt4d;
+    params.rhs = copy(index);
+    return params;
+  }
+};
+
+// The weights are packed for any M, so their tile is chosen for a large one.
+bool Operation::choose_tile() {
+  const uk_problem_t& p = problem;
+  uk_tile_sizes_t sizes = {};
+  if (uk_query_tile_sizes(p.type, 0, p.n, p.k, nullptr, p.cpu_data, &sizes)) return false;
+  const uk_tile_sizes_t fixed = {0, sizes.n0, sizes.k0};
+  if (uk_query_tile_sizes(p.type, p.m, p.n, p.k, &fixed, p.cpu_data, &sizes)) return false;
+  const bool transposed = p.weights_are_k_by_n != 0;
+  const Operand activations = {p.m, p.k, 0, p.k, 1};
+  const Operand weights = {p.n, p.k, 0, transposed ? 1 : p.k, transposed ? p.n : 1};
+  lhs = {activations, 1, sizes.m0, sizes.k0, pack_type_of(type.lhs_bits)};
+  rhs = {weights, 1, sizes.n0, sizes.k0, pack_type_of(type.rhs_bits)};
+  result = {1, p.m, p.n, 0, p.n, pack_type_of(type.out_bits)};
+  mmt4d = mmt4d_params(lhs, rhs, p.type, p.cpu_data);
+  return uk_mmt4d_info(&mmt4d, &tile) == UK_STATUS_OK;
+}
+
+void Operation::allocate_and_pack() {
+  const auto bytes = [](int64_t elements, int bits) {
+    return static_cast<size_t>(elements * bits / 8);
+  };
+  copy_bytes = round_up(bytes(rhs.elements(), type.rhs_bits), 64);
+  mmt4d.lhs = packed_lhs.reserve(bytes(lhs.elements(), type.lhs_bits));
+  mmt4d.out = packed_out.reserve(bytes(mmt4d.m * mmt4d.out_stride0, type.out_bits));
+  packed_weights.reserve(copy_bytes * static_cast<size_t>(problem.copies));
+  must(pack_part(lhs, problem.lhs, packed_lhs.data(), problem.cpu_data, 0, 1));
+  for (int index = 0; index < problem.copies; ++index) {
+    must(pack_part(rhs, problem.weights, copy(index), problem.cpu_data, 0, 1));
+  }
+}
+
+Operation& as_operation(void* operation) { return *static_cast<Operation*>(operation); }
+
+void* make(const uk_problem_t* problem) {
+  auto operation = std::make_unique<Operation>(*problem);
+  if (!operation->choose_tile()) return nullptr;
+  operation->allocate_and_pack();
+  return operation.release();
+}
+
+void run(void* operation, int copy, int thread) {
+  Operation& op = as_operation(operation);
+  const uk_problem_t& p = op.problem;
+  if (p.form == UK_FORM_WHOLE) {
+    must(pack_part(op.rhs, p.weights, op.copy(copy), p.cpu_data, thread, p.threads));
+  }
+  if (p.form != UK_FORM_PACKED) {
+    must(pack_part(op.lhs, p.lhs, op.packed_lhs.data(), p.cpu_data, thread, p.threads));
+    op.barrier.wait();  // every thread reads all of the LHS
+  }
+  const uk_mmt4d_params_t params = op.with_copy(copy);
+  must(mmt4d_part(params, 1, thread, p.threads));
+  if (p.form != UK_FORM_PACKED) must(unpack_part(params, op.result, p.out, thread, p.threads));
+}
+
+void write_out(void* operation) {
+  const Operation& op = as_operation(operation);
+  if (op.problem.form == UK_FORM_PACKED) {
+    must(unpack_part(op.mmt4d, op.result, op.problem.out, 0, 1));
+  }
+}
+
+void destroy(void* operation) { delete static_cast<Operation*>(operation); }
+
+void* make_naive(const uk_problem_t* problem) {
+  return problem->form == UK_FORM_PACKED ? make(problem) : nullptr;
+}
+
+void run_naive(void* operation, int copy, int thread) {
+  const Operation& op = as_operation(operation);
+  const uk_mmt4d_params_t p = op.with_copy(copy);
+  const auto tile = reinterpret_cast<uk_mmt4d_tile_fn*>(op.tile->function);
+  const auto bytes = [](int64_t elements, int bits) { return elements * bits / 8; };
+  const int64_t lhs_panel = bytes(p.lhs_stride0, op.type.lhs_bits),
+                rhs_panel = bytes(p.rhs_stride0, op.type.rhs_bits),
+                out_row = bytes(p.out_stride0, op.type.out_bits),
+                out_tile = bytes(int64_t{p.m0} * p.n0, op.type.out_bits);
+  const int64_t begin = p.n * thread / op.problem.threads,
+                end = p.n * (thread + 1) / op.problem.threads;
+  for (int64_t i = 0; i < p.m; ++i) {
+    for (int64_t j = begin; j < end; ++j) {
+      tile(static_cast<char*>(p.out) + i * out_row + j * out_tile,
+           static_cast<const char*>(p.lhs) + i * lhs_panel,
+           static_cast<const char*>(p.rhs) + j * rhs_panel, p.k, 0);
+    }
+  }
+}
+
+}  // namespace
+
+const uk_contestant_t kUkernel = {"ukernel", "", 1, make, run, write_out, destroy};
+const uk_contestant_t kNaive = {"naive", "", 1, make_naive, run_naive, write_out, destroy};
+
+const uk_tile_row_t* tile_of(const void* operation) {
+  return static_cast<const Operation*>(operation)->tile;
+}
+
+}  // namespace uk::bench

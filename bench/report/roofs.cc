@@ -1,0 +1,101 @@
+// The roofs of a roofline: what registers alone reach, by type and level, and how fast each level
+// of the memory is read.
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions; see LICENSE.
+#include <benchmark/benchmark.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <string>
+
+#include "bench/peak.h"
+#include "ukernel/ukernel.h"
+
+namespace uk::bench {
+namespace {
+
+constexpr double kPeakSeconds = 0.1, kReadSeconds = 0.6;
+constexpr size_t kMemoryBytes = 256u << 20;
+constexpr size_t kHugePage = 2u << 20;
+
+struct Type {
+  const char* name;
+  uint32_t flag;
+};
+constexpr Type kTypes[] = {
+#define UK_MMT4D_TYPE(lhs, rhs, out, FLAG, ...) {#lhs #rhs #out, UK_MMT4D_TYPE_##FLAG},
+#include "ukernel/mmt4d_types.inc"
+};
+constexpr const char* kLevels[] = {
+#define UK_ISA_LEVEL(arch, isa, ...) #isa,
+#include "ukernel/isa.inc"
+};
+
+void bench_peak(benchmark::State& state, uint32_t type, const char* isa) {
+  for (auto _ : state) {
+    const Peak peak = measure_peak(type, isa, kPeakSeconds);
+    state.SetIterationTime(kPeakSeconds);
+    state.counters["GOP/s"] = peak.ops_per_second / 1e9;
+    state.SetLabel(peak.instruction);
+  }
+}
+
+void bench_read(benchmark::State& state, size_t bytes) {
+  const size_t allocated = (bytes + kHugePage - 1) / kHugePage * kHugePage;
+  const std::unique_ptr<void, decltype(&std::free)> data(std::aligned_alloc(kHugePage, allocated),
+                                                         &std::free);
+  if (!data) {
+    state.SkipWithError("no memory for the buffer");
+    return;
+  }
+  std::memset(data.get(), 1, bytes);
+  for (auto _ : state) {
+    const double speed = measure_read_bandwidth(data.get(), bytes, kReadSeconds);
+    state.SetIterationTime(kReadSeconds);
+    state.counters["GB/s"] = speed / 1e9;
+  }
+}
+
+// Half of a cache, as much as the panels fill that tiles are timed with.
+size_t half_of_cache(int level, size_t assumed) {
+  for (const benchmark::CPUInfo::CacheInfo& cache : benchmark::CPUInfo::Get().caches) {
+    if (cache.level == level && cache.type != "Instruction") {
+      return static_cast<size_t>(cache.size) / 2;
+    }
+  }
+  return assumed / 2;
+}
+
+int run(int argc, char** argv) {
+  uint64_t host[UK_CPU_DATA_FIELDS] = {};
+  if (uk_cpu_detect(host, UK_CPU_DATA_FIELDS) != UK_STATUS_OK) return 1;
+  for (const Type& type : kTypes) {
+    for (const char* isa : kLevels) {
+      if (!uk_cpu_has_level(isa, host) || !find_peak_loop(type.flag, isa)) continue;
+      const std::string name = std::string("peak/") + type.name + "/" + isa;
+      benchmark::RegisterBenchmark(name.c_str(), bench_peak, type.flag, isa)->UseManualTime();
+    }
+  }
+  benchmark::RegisterBenchmark("read/L1", bench_read, half_of_cache(1, 32u << 10))->UseManualTime();
+  benchmark::RegisterBenchmark("read/L2", bench_read, half_of_cache(2, 512u << 10))
+      ->UseManualTime();
+  benchmark::RegisterBenchmark("read/mem", bench_read, kMemoryBytes)->UseManualTime();
+
+  // Each repeats itself as often as it needs, so one iteration is enough.
+  std::string one_iteration = "--benchmark_min_time=0";
+  std::vector<char*> arguments(argv, argv + argc);
+  arguments.insert(arguments.begin() + 1, one_iteration.data());
+  int count = static_cast<int>(arguments.size());
+  arguments.push_back(nullptr);
+  benchmark::Initialize(&count, arguments.data());
+  if (benchmark::ReportUnrecognizedArguments(count, arguments.data())) return 2;
+  benchmark::RunSpecifiedBenchmarks();
+  benchmark::Shutdown();
+  return 0;
+}
+
+}  // namespace
+}  // namespace uk::bench
+
+int main(int argc, char** argv) { return uk::bench::run(argc, argv); }

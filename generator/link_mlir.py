@@ -1,0 +1,89 @@
+"""The tiles that ops in MLIR text ask for."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Iterator
+
+from generator.link_names import View, copy_width, matmul_type, mmt4d_tile
+from generator.model import RequestError
+from generator.requests import Request
+
+# With quotes, an op is in its generic form.
+_OP = re.compile(r'(?P<quote>"?)\b(?P<op>linalg\.mmt4d|(?:tensor|linalg)\.(?:un)?pack)\b(?!\.)')
+_MMT4D = re.compile(r"\s*(?:\{[^{}]*\}\s*)?ins\((?P<ins>.*?)\bouts\((?P<outs>[^:]*:\s*\S+)", re.DOTALL)
+_COPY = re.compile(r"[^:]*?(?:\bpadding_value\([^)]*\)[^:]*?)?\binner_dims_pos\s*=\s*\[(?P<dims>[^\]]*)\]"
+                   r"\s*inner_tiles\s*=\s*\[(?P<tiles>[^\]]*)\][^:]*:(?P<types>[^\n]*\s*->\s*\S+)")
+_TYPE = re.compile(r"\b(?:tensor|memref)<(?P<sizes>(?:(?:\?|\d+)x)*)(?P<element>[A-Za-z]\w*)")
+
+
+@dataclass(frozen=True)
+class TextOp:
+    """An op of MLIR text; `wants` is what it asks for at a level."""
+
+    place: str  # file:line
+    name: str
+    type: str
+    op: str
+    tile: tuple[int, ...]
+    option: str = ""
+
+    def request(self, level: str) -> Request:
+        return Request(self.op, self.type, self.tile, level, self.option)
+
+
+def _views(text: str) -> list[View]:
+    return [View(tuple(None if size == "?" else int(size) for size in match["sizes"].split("x")[:-1]),
+                 match["element"])
+            for match in _TYPE.finditer(text)]
+
+
+def _mmt4d(place: str, name: str, text: str, at: int) -> TextOp:
+    match = _MMT4D.match(text, at)
+    views = _views(match["ins"] + match["outs"]) if match else []
+    if len(views) != 3:
+        raise RequestError("its types cannot be read")
+    for operand, view in zip(("LHS", "RHS", "OUT"), views):
+        view.check_rank(operand, 4)
+    return TextOp(place, name, matmul_type(*views), "mmt4d", mmt4d_tile(*views))
+
+
+def _copy(place: str, name: str, text: str, at: int) -> TextOp | None:
+    """None: no tile is needed."""
+    match = _COPY.match(text, at)
+    views = _views(match["types"]) if match else []
+    if len(views) != 2:
+        raise RequestError("its types cannot be read")
+    dims, tiles = ([word.strip() for word in match[part].split(",")] for part in ("dims", "tiles"))
+    if len(tiles) == 1:
+        return None
+    if len(tiles) != 2 or len(dims) != 2:
+        raise RequestError(f"it tiles {len(tiles)} dimensions, not two")
+    for tile in tiles:
+        if not tile.isdecimal():
+            raise RequestError(f"the tile size '{tile}' is dynamic: a tile has a fixed shape")
+    return TextOp(place, name, copy_width(views[0].element, views[1].element), name.partition(".")[2],
+                  tuple(map(int, tiles)), "t" if int(dims[0]) > int(dims[1]) else "")
+
+
+def read_ops(path: str) -> Iterator[TextOp | str]:
+    """The ops that want tiles; for those that can have none, a line that says why."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            text = re.sub(r"//[^\n]*", "", file.read())
+    except UnicodeDecodeError:
+        raise RequestError(f"{path}: not a text file") from None
+    line, counted = 1, 0
+    for match in _OP.finditer(text):
+        line += text.count("\n", counted, match.start())
+        counted = match.start()
+        place, name = f"{path}:{line}", match["op"]
+        try:
+            if match["quote"]:
+                raise RequestError("it is in its generic form; mlir-opt prints the other one")
+            read = _mmt4d if name == "linalg.mmt4d" else _copy
+            if op := read(place, name, text, match.end()):
+                yield op
+        except RequestError as error:
+            yield f"{place}: {name}: {error}"

@@ -1,0 +1,52 @@
+// Ops on memrefs, as compiled MLIR passes them: what the functions that `python3 -m generator link`
+// writes have in common.
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions; see LICENSE.
+#ifndef GENERATOR_MEMREF_MEMREF_H_
+#define GENERATOR_MEMREF_MEMREF_H_
+
+#include "ukernel/ukernel.h"
+
+#define UK_HIDDEN __attribute__((visibility("hidden")))
+
+namespace uk {
+
+// MLIR's descriptor; offset and strides in elements.
+template <int kRank>
+struct Memref {
+  void* allocated;  // for free() alone
+  void* aligned;
+  uk_index_t offset;
+  uk_index_t sizes[kRank], strides[kRank];
+};
+
+struct Mmt4dTile {
+  uk_mmt4d_tile_fn* function;
+  int m0, n0, k0;
+  int lhs_bytes, rhs_bytes, out_bytes;  // of an element
+};
+
+// Of m x n tiles and k steps; adds to OUT. Any strides are served, fastest where the elements of a
+// tile lie behind each other, and the steps of a panel too. Uses up to 48 KiB of stack beside the
+// tile's.
+UK_HIDDEN void mmt4d_of_memrefs(const Mmt4dTile& tile, const Memref<4>& lhs, const Memref<4>& rhs,
+                                const Memref<4>& out, uk_index_t m, uk_index_t n, uk_index_t k);
+
+template <class Function>
+struct CopyTile {
+  Function* function;
+  int tile0, tile1;
+  int bytes;  // of an element
+  bool transposes_inner;
+};
+
+// What tiles of padding, or parts of them, get; the low bits, as many as an element has. Tiles that
+// lie beyond `outer` are left alone, and so is what no tile covers.
+UK_HIDDEN void pack_memrefs(const CopyTile<uk_pack_tile_fn>& tile, const Memref<2>& matrix,
+                            const Memref<4>& tiles, uint64_t padding, bool transposes_outer);
+UK_HIDDEN void unpack_memrefs(const CopyTile<uk_unpack_tile_fn>& tile, const Memref<4>& tiles,
+                              const Memref<2>& matrix, bool transposes_outer);
+
+}  // namespace uk
+
+#endif  // GENERATOR_MEMREF_MEMREF_H_
