@@ -89,7 +89,7 @@ size_t round_up(size_t bytes, size_t to) { return (bytes + to - 1) / to * to; }
 
 template <class Run, class Reference>
 Pair time_in_turns(const Run& run, const Reference& reference) {
-  return time_in_turns(run, reference, kSecondsPerBenchmark, kMinPairs);
+  return bench::time_in_turns(run, reference, kSecondsPerBenchmark, kMinPairs);
 }
 
 // Any bits for integers; for floats, signed values in [0.5, 2), [0.5, 1) in f16, whose sums stay

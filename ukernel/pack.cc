@@ -48,22 +48,19 @@ class Packer {
   }
 
   void block(uk_index_t i, uk_index_t j, uk_index_t rows, uk_index_t count) {
-    const uk_index_t tile_size = plan_.tile_size();
-    if (plan_.blocks.streamed) {
-      pack_block(scratch_, i, j, rows, count, tile_size, rows * tile_size);
-      for (uk_index_t c = 0; c < count; ++c) {
-        const uk_index_t bytes = rows * tile_size * plan_.bits / 8;
-        stream_run(tile(i, j + c), scratch_ + c * bytes, bytes);
-      }
-    } else if (rows == 1 || plan_.blocks.tall) {
-      pack_block(tile(i, j), i, j, rows, count, plan_.tiles_stride0, plan_.tiles_stride1);
-    } else {
-      // Short runs of columns far apart: packed where the columns are near each other, and each
-      // copied in one run.
-      pack_block(scratch_, i, j, rows, count, tile_size, rows * tile_size);
-      for (uk_index_t c = 0; c < count; ++c) {
-        const uk_index_t bytes = rows * tile_size * plan_.bits / 8;
-        __builtin_memcpy(tile(i, j + c), scratch_ + c * bytes, static_cast<size_t>(bytes));
+    const BlockOutput output = plan_.blocks.output;
+    if (output == BlockOutput::kDirect) {
+      return pack_block(tile(i, j), i, j, rows, count, plan_.tiles_stride0, plan_.tiles_stride1);
+    }
+    const uk_index_t column_size = rows * plan_.tile_size();
+    const uk_index_t column_bytes = column_size * plan_.bits / 8;
+    pack_block(scratch_, i, j, rows, count, plan_.tile_size(), column_size);
+    for (uk_index_t c = 0; c < count; ++c) {
+      const char* column = scratch_ + c * column_bytes;
+      if (output == BlockOutput::kStreamed) {
+        stream_run(tile(i, j + c), column, column_bytes);
+      } else {
+        __builtin_memcpy(tile(i, j + c), column, static_cast<size_t>(column_bytes));
       }
     }
   }
@@ -218,6 +215,6 @@ extern "C" uk_status_t uk_pack(const uk_pack_params_t* params) {
   uk::Packer packer(p, plan);
   uk::visit_tiles(plan, packer);
   packer.padding_tiles();
-  if (plan.blocks.streamed) uk::end_streams();
+  if (plan.blocks.output == uk::BlockOutput::kStreamed) uk::end_streams();
   return UK_STATUS_OK;
 }

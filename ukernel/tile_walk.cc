@@ -3,6 +3,8 @@
 // Licensed under the Apache License v2.0 with LLVM Exceptions; see LICENSE.
 #include "ukernel/tile_walk.h"
 
+#include "ukernel/stream.h"
+
 namespace uk {
 namespace {
 
@@ -186,17 +188,19 @@ void make_tall(const TileCopy& copy, const TilePlan& plan, Blocks* blocks) {
 // Which side of a large copy goes on end is its source's: rows in a pack, columns of tiles in an
 // unpack. The other side is written in runs of whole lines.
 bool make_streamed(const TileCopy& copy, const TilePlan& plan, uk_index_t even, Blocks* blocks) {
-  const uk_index_t tile_bytes = plan.tile_size() * plan.bits / 8;
   if (plan.size0 * plan.size1 * plan.bits / 8 < kStreamedCopyBytes) return false;
+  const uk_index_t tile_bytes = plan.tile_size() * plan.bits / 8;
   Blocks streamed = *blocks;
-  streamed.streamed = true;
+  streamed.output = BlockOutput::kStreamed;
+  make_tall(copy, plan, &streamed);
   if (!streamed.tall) {
-    const uk_index_t tile_rows = smaller(kTallRows / 2 / plan.rows, kRunBytes / tile_bytes);
-    streamed.tile_rows = larger(tile_rows, 1);
+    // Whole lines first: a run shorter than one passes nothing by.
+    const uk_index_t tile_rows = smaller(kStackedRows / plan.rows, kRunBytes / tile_bytes);
+    streamed.tile_rows = larger(tile_rows, ceil_div(kLineBytes, tile_bytes));
   }
   const uk_index_t column_bytes = streamed.tile_rows * tile_bytes;
   streamed.down = copy.op == UK_OP_UNPACK;
-  streamed.tiles = streamed.down ? kStripBytes / 2 * 8 / (plan.columns * plan.bits)
+  streamed.tiles = streamed.down ? kStreamedRowBytes * 8 / (plan.columns * plan.bits)
                                  : kStreamedBlockBytes / column_bytes;
   streamed.tiles = larger(streamed.tiles / even, 1) * even;
   if (streamed.tiles > kScratchBytes / column_bytes) return false;
@@ -205,22 +209,27 @@ bool make_streamed(const TileCopy& copy, const TilePlan& plan, uk_index_t even, 
 }
 
 Blocks make_blocks(const TileCopy& copy, const TilePlan& plan) {
-  Blocks blocks = {1, larger(plan.tiles1, 1), false, false, nullptr, 0};
+  Blocks blocks = {
+      larger(plan.tiles0, 1), larger(plan.tiles1, 1), true, BlockOutput::kDirect, nullptr, 0};
   const bool far_apart =
       plan.tiles_stride1 > plan.tile_size() && plan.tiles_stride0 < plan.tiles_stride1;
   if (!far_apart) return blocks;
   // Of tiles an odd number of four-bit elements wide, every other one starts on a byte.
   const uk_index_t even = plan.columns * plan.bits % 8 != 0 ? 2 : 1;
   const bool columns_are_dense = plan.tiles_stride0 == plan.tile_size();
-  if (columns_are_dense) {
-    make_tall(copy, plan, &blocks);
-    if (make_streamed(copy, plan, even, &blocks) || blocks.tall) return blocks;
+  if (columns_are_dense && make_streamed(copy, plan, even, &blocks)) return blocks;
+
+  const uk_index_t tile_bytes = plan.tile_size() * plan.bits / 8;
+  const bool gathers = copy.op == UK_OP_PACK && columns_are_dense && tile_bytes < kNarrowBytes;
+  if (gathers) make_tall(copy, plan, &blocks);
+  if (blocks.tall) {
+    blocks.down = false;
+    return blocks;
   }
-  blocks.down = true;
   const uk_index_t strip = ceil_div(kStripBytes * 8, plan.columns * plan.bits);
   blocks.tiles = ceil_div(larger(strip, kStripTiles), even) * even;
-  const uk_index_t tile_bytes = plan.tile_size() * plan.bits / 8;
-  if (copy.op == UK_OP_PACK && columns_are_dense && tile_bytes < kNarrowBytes) {
+  if (gathers) {
+    blocks.output = BlockOutput::kGathered;
     blocks.tile_rows = larger(kScratchBytes / (blocks.tiles * tile_bytes), 1);
   }
   return blocks;

@@ -19,11 +19,18 @@ struct TileCopy {
   uk_index_t tiles_offset, outer0, outer1, outer_stride0, outer_stride1, tile0, tile1;
 };
 
+// How a block reaches the output.
+enum class BlockOutput {
+  kDirect,
+  kGathered,  // by way of the scratch, in one run per column of tiles
+  kStreamed,  // by way of the scratch, past the caches
+};
+
 // How the full tiles are walked: in blocks of tile_rows x tiles.
 struct Blocks {
   uk_index_t tile_rows, tiles;
-  bool down;      // the next block is the one below, else the one to the right
-  bool streamed;  // the output is written past the caches, from the scratch
+  bool down;  // the next block is the one below, else the one to the right
+  BlockOutput output;
   // Where the tiles of a column follow each other, and so do the rows within them, a column of a
   // block is one tall tile. This is its row, NULL if it has none; its elements may be wider ones.
   const uk_tile_row_t* tall;

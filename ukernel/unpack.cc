@@ -17,7 +17,9 @@ class Unpacker {
         out_(p.out) {}
 
   void block(uk_index_t i, uk_index_t j, uk_index_t rows, uk_index_t count) {
-    if (!plan_.blocks.streamed) return unpack_block(row(i, j), plan_.stride0, i, j, rows, count);
+    if (plan_.blocks.output == BlockOutput::kDirect) {
+      return unpack_block(row(i, j), plan_.stride0, i, j, rows, count);
+    }
     const uk_index_t bytes = count * plan_.columns * plan_.bits / 8;
     unpack_block(scratch_, count * plan_.columns, i, j, rows, count);
     for (uk_index_t r = 0; r < rows * plan_.rows; ++r) {
@@ -140,6 +142,6 @@ extern "C" uk_status_t uk_unpack(const uk_unpack_params_t* params) {
   if (status != UK_STATUS_OK) return status;
   uk::Unpacker unpacker(p, plan);
   uk::visit_tiles(plan, unpacker);
-  if (plan.blocks.streamed) uk::end_streams();
+  if (plan.blocks.output == uk::BlockOutput::kStreamed) uk::end_streams();
   return UK_STATUS_OK;
 }
