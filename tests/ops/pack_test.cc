@@ -411,44 +411,45 @@ INSTANTIATE_TEST_SUITE_P(Types, PackAnyShape, ::testing::ValuesIn(pack_types()),
 
 // ---------------------------------------------------------------- large outputs
 
-// Sizes around the one from which outputs are written past the caches.
+// Outputs written past the caches, and the largest that are not.
 class PackLarge : public ::testing::TestWithParam<PackType> {};
 
 TEST_P(PackLarge, BothSidesOfTheStreamedSize) {
   const CpuData cpu = host_cpu_data();
   constexpr uk_index_t kColumns = 1026;
   const int bits = GetParam().bits;
-  const uk_index_t streamed_rows = (uk::kStreamedCopyBytes * 8 / bits + kColumns - 1) / kColumns;
+  const uk_index_t even = bits == 4 ? 2 : 1;
+  const uk_index_t elements = uk::kStreamedCopyBytes * 8 / bits;
+  const uk_index_t streamed_rows = (elements / kColumns / even + 1) * even;
   constexpr MatrixLayout kLayouts[] = {MatrixLayout::kRowMajor, MatrixLayout::kRowsOfALargerMatrix,
                                        MatrixLayout::kRowsUpward,
                                        MatrixLayout::kColumnsOfALargerMatrix};
+  // One that stacks to tall tiles, one that does not, one of results.
+  const TileShape shapes[] = {{4, bits < 16 ? 4 : 1}, {14, 2}, {16, 16}};
   size_t turn = 0;
   for (const uint32_t op : {UK_OP_PACK, UK_OP_UNPACK}) {
-    // One that stacks to tall tiles, one that does not, one of results.
-    for (const TileShape& shape : {TileShape{4, bits < 16 ? 4 : 1}, {14, 2}, {16, 16}}) {
-      for (const uint32_t flags : kFlags) {
-        for (const uk_index_t rows : {streamed_rows - 1, streamed_rows}) {
-          const MatrixLayout layout = kLayouts[(turn + turn / 8) % 4];
-          ++turn;
-          const uk_index_t even_rows = bits == 4 ? rows + rows % 2 : rows;
-          const bool outer = (flags & UK_PACK_TRANSPOSE_OUTER) != 0;
-          const Case c = {op,
-                          GetParam(),
-                          flags,
-                          even_rows,
-                          kColumns,
-                          shape.tile0,
-                          shape.tile1,
-                          0,
-                          0,
-                          layout,
-                          outer ? TilesLayout::kTight : TilesLayout::kTightTransposed,
-                          turn % 3 == 0 ? Edge::start : Edge::end,
-                          kPaddings[1]};
-          if (!c.is_legal()) continue;
-          Call(c, cpu.data()).run_and_check();
-          if (HasFatalFailure()) return;
-        }
+    const auto check = [&](const TileShape& shape, uint32_t inner, uk_index_t rows) {
+      const bool outer = ++turn % 2 == 0;
+      const Case c = {op,
+                      GetParam(),
+                      inner | (outer ? UK_PACK_TRANSPOSE_OUTER : 0),
+                      rows,
+                      kColumns,
+                      shape.tile0,
+                      shape.tile1,
+                      0,
+                      0,
+                      kLayouts[(turn + turn / 4) % 4],
+                      outer ? TilesLayout::kTight : TilesLayout::kTightTransposed,
+                      turn % 3 == 0 ? Edge::start : Edge::end,
+                      kPaddings[1]};
+      if (c.is_legal()) Call(c, cpu.data()).run_and_check();
+    };
+    check(shapes[0], 0, streamed_rows - even);
+    for (const TileShape& shape : shapes) {
+      for (const uint32_t inner : {uint32_t{0}, uint32_t{UK_PACK_TRANSPOSE_INNER}}) {
+        check(shape, inner, streamed_rows);
+        if (HasFatalFailure()) return;
       }
     }
   }
