@@ -41,9 +41,7 @@ constexpr char kHelp[] =
     "  --small-pages   buffers in pages of 4 KiB instead of large ones\n"
     "\n"
     "Exit codes: 0; 2 a wrong option; 77 this CPU lacks the level. The options below are Google\n"
-    "Benchmark's; --benchmark_enable_random_interleaving=true with --benchmark_repetitions "
-    "spreads\n"
-    "the repetitions of each over the run.\n\n";
+    "Benchmark's.\n\n";
 
 constexpr double kSecondsPerBenchmark = 0.02;
 constexpr size_t kMinPairs = 3;
@@ -108,40 +106,67 @@ struct Case {
   const uint64_t* cpu_data;
 };
 
-template <class Params>
-Params params_of(const Case& c, char* from, char* to) {
-  Params p = {};
+// A tensor's half of the params, for either side of either op.
+struct Matrix {
+  uk_index_t size0, size1, stride0, stride1;
+};
+struct Tiles {
+  uk_index_t size0, size1, size2, size3, stride0, stride1;
+};
+
+Matrix matrix_of(const Case& c) {
+  const uk_index_t size0 = static_cast<uk_index_t>(c.bytes / c.row_bytes);
+  const uk_index_t size1 = static_cast<uk_index_t>(c.row_bytes * 8) / c.bits;
+  return {size0, size1, size1, 1};
+}
+
+Tiles tiles_of(const Case& c) {
+  const Matrix matrix = matrix_of(c);
+  const bool inner = (c.flags & UK_PACK_TRANSPOSE_INNER) != 0;
+  const uk_index_t down = matrix.size0 / (inner ? c.tile.tile1 : c.tile.tile0);
+  const uk_index_t across = matrix.size1 / (inner ? c.tile.tile0 : c.tile.tile1);
+  const bool outer = (c.flags & UK_PACK_TRANSPOSE_OUTER) != 0;
+  const uk_index_t size0 = outer ? across : down, size1 = outer ? down : across;
+  const uk_index_t tile_size = c.tile.tile0 * c.tile.tile1;
+  return {size0, size1, c.tile.tile0, c.tile.tile1, size1 * tile_size, tile_size};
+}
+
+uk_pack_params_t pack_params(const Case& c, const char* matrix_data, char* tiles_data) {
+  const Matrix in = matrix_of(c);
+  const Tiles out = tiles_of(c);
+  uk_pack_params_t p = {};
   p.struct_size = sizeof(p);
-  p.in = from;
-  p.out = to;
   p.flags = c.flags;
   p.cpu_data = c.cpu_data;
+  p.in = matrix_data, p.in_size0 = in.size0, p.in_size1 = in.size1;
+  p.in_stride0 = in.stride0, p.in_stride1 = in.stride1;
+  p.out = tiles_data, p.out_size0 = out.size0, p.out_size1 = out.size1;
+  p.out_size2 = out.size2, p.out_size3 = out.size3;
+  p.out_stride0 = out.stride0, p.out_stride1 = out.stride1;
   return p;
 }
 
-// Sets in_* or out_* of a matrix and of its tiles.
-#define UK_SET_SIDES(p, c, matrix, tiles)                                                   \
-  const uk_index_t size1 = static_cast<uk_index_t>((c).row_bytes * 8) / (c).bits;           \
-  const uk_index_t size0 = static_cast<uk_index_t>((c).bytes / (c).row_bytes);              \
-  const bool inner = ((c).flags & UK_PACK_TRANSPOSE_INNER) != 0;                            \
-  const bool outer = ((c).flags & UK_PACK_TRANSPOSE_OUTER) != 0;                            \
-  const uk_index_t tiles0 = size0 / (inner ? (c).tile.tile1 : (c).tile.tile0);              \
-  const uk_index_t tiles1 = size1 / (inner ? (c).tile.tile0 : (c).tile.tile1);              \
-  (p).matrix##_size0 = size0, (p).matrix##_size1 = size1;                                   \
-  (p).matrix##_stride0 = size1, (p).matrix##_stride1 = 1;                                   \
-  (p).tiles##_size0 = outer ? tiles1 : tiles0, (p).tiles##_size1 = outer ? tiles0 : tiles1; \
-  (p).tiles##_size2 = (c).tile.tile0, (p).tiles##_size3 = (c).tile.tile1;                   \
-  (p).tiles##_stride1 = (c).tile.tile0 * (c).tile.tile1;                                    \
-  (p).tiles##_stride0 = (p).tiles##_size1 * (p).tiles##_stride1
+uk_unpack_params_t unpack_params(const Case& c, const char* tiles_data, char* matrix_data) {
+  const Tiles in = tiles_of(c);
+  const Matrix out = matrix_of(c);
+  uk_unpack_params_t p = {};
+  p.struct_size = sizeof(p);
+  p.flags = c.flags;
+  p.cpu_data = c.cpu_data;
+  p.in = tiles_data, p.in_size0 = in.size0, p.in_size1 = in.size1;
+  p.in_size2 = in.size2, p.in_size3 = in.size3;
+  p.in_stride0 = in.stride0, p.in_stride1 = in.stride1;
+  p.out = matrix_data, p.out_size0 = out.size0, p.out_size1 = out.size1;
+  p.out_stride0 = out.stride0, p.out_stride1 = out.stride1;
+  return p;
+}
 
-uk_status_t run_op(const Case& c, char* from, char* to) {
+uk_status_t run_op(const Case& c, const char* from, char* to) {
   if (c.op == UK_OP_PACK) {
-    auto p = params_of<uk_pack_params_t>(c, from, to);
-    UK_SET_SIDES(p, c, in, out);
+    const uk_pack_params_t p = pack_params(c, from, to);
     return uk_pack(&p);
   }
-  auto p = params_of<uk_unpack_params_t>(c, from, to);
-  UK_SET_SIDES(p, c, out, in);
+  const uk_unpack_params_t p = unpack_params(c, from, to);
   return uk_unpack(&p);
 }
 

@@ -1,11 +1,10 @@
-"""Whole packs and unpacks against memcpy, as a table.
+"""Whole packs and unpacks against memcpy, in summary.
 
 python3 bench/copy_table.py JSON... [--update FILE]
 
 JSON are outputs of bench_copies (--benchmark_out=FILE --benchmark_out_format=json); of several runs the
-median counts. Figures are percent of memcpy's speed on the same bytes; a star marks one under the bar
-of its size. --update writes the table between the lines <!-- copies --> and <!-- /copies --> of a
-Markdown file.
+median counts. Figures are percent of memcpy's speed on the same bytes, for each size and op.
+--update writes the table between the lines <!-- copies --> and <!-- /copies --> of a Markdown file.
 """
 
 from __future__ import annotations
@@ -24,8 +23,8 @@ sys.path.insert(0, str(ROOT))
 from bench.tile_runs import cpu_name  # noqa: E402
 from generator.document import replace_block  # noqa: E402
 
-ORDERS = ("n", "i", "o", "io")
 BARS = {"256KiB": 55, "4MiB": 70, "256MiB": 90}  # percent of memcpy
+WORST = 10
 
 
 def read(paths: list[Path]) -> dict[tuple[str, ...], float]:
@@ -39,23 +38,17 @@ def read(paths: list[Path]) -> dict[tuple[str, ...], float]:
 
 
 def report(percents: dict[tuple[str, ...], float]) -> str:
-    sizes = [size for size in BARS if any(name[4] == size for name in percents)]
-    lines = [f"Percent of memcpy's speed ({cpu_name()}, {date.today()}); * is under the bar:", ""]
-    for size in sizes:
-        of_size = {name: value for name, value in percents.items() if name[4] == size}
-        good = sum(value >= BARS[size] for value in of_size.values())
-        lines.append(f"- {size}: {good} of {len(of_size)} at {BARS[size]} % or more, "
-                     f"median {median(of_size.values()):.0f} %")
-    heads = [f"{size} {order}" for size in sizes for order in ORDERS]
-    lines += ["", "| | " + " | ".join(heads) + " |", "|---" * (len(heads) + 1) + "|"]
-    for row in dict.fromkeys(name[:3] for name in percents):
-        cells = []
-        for size in sizes:
-            for order in ORDERS:
-                value = percents.get((*row, order, size))
-                star = "*" if value is not None and value < BARS[size] else ""
-                cells.append("" if value is None else f"{value:.0f}{star}")
-        lines.append(f"| {' '.join(row)} | " + " | ".join(cells) + " |")
+    groups: dict[tuple[str, str], dict[str, float]] = defaultdict(dict)
+    for (op, *cell, size), value in percents.items():
+        groups[size, op][" ".join(cell)] = value
+    lines = [f"Percent of memcpy's speed ({cpu_name()}, {date.today()}):", "",
+             "| size | op | cells | bar | reach it | median | worst |", "|---|---|---|---|---|---|---|"]
+    for (size, op), cells in sorted(groups.items(), key=lambda group: list(BARS).index(group[0][0])):
+        reached = sum(value >= BARS[size] for value in cells.values())
+        worst = sorted(cells, key=cells.__getitem__)[:WORST]
+        named = ", ".join(f"{cell} {cells[cell]:.0f}" for cell in worst)
+        lines.append(f"| {size} | {op} | {len(cells)} | {BARS[size]} | {reached} | "
+                     f"{median(cells.values()):.0f} | {named} |")
     return "\n".join(lines) + "\n"
 
 
