@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/in_turns.h"
 #include "bench/peak.h"
 #include "ukernel/internal.h"
 
@@ -86,6 +87,11 @@ char* arena() {
 
 size_t round_up(size_t bytes, size_t to) { return (bytes + to - 1) / to * to; }
 
+template <class Run, class Reference>
+Pair time_in_turns(const Run& run, const Reference& reference) {
+  return bench::time_in_turns(run, reference, kSecondsPerBenchmark, kMinPairs);
+}
+
 // Any bits for integers; for floats, signed values in [0.5, 2), [0.5, 1) in f16, whose sums stay
 // ordinary numbers: subnormals and infinities have speeds of their own.
 struct Element {
@@ -110,38 +116,6 @@ void fill(char* data, size_t bytes, const std::string& type) {
     const uint64_t value = element.fixed | (random() & element.random);
     std::memcpy(data + i, &value, element.bytes);
   }
-}
-
-// ---------------------------------------------------------------- time
-
-double median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
-  return values[values.size() / 2];
-}
-
-struct Pair {
-  double seconds;            // of one repetition, median
-  double reference_seconds;  // the same of the reference
-  double speed;              // reference's time / its time, median over adjacent slices
-};
-
-// In turns, so that a change of the clock frequency or a disturbance hits both alike; medians, so
-// that one bad slice changes nothing.
-template <class Run, class Reference>
-Pair time_in_turns(const Run& run, const Reference& reference) {
-  const uint64_t n = repetitions_per_slice(run);
-  const uint64_t reference_n = repetitions_per_slice(reference);
-  std::vector<double> seconds, reference_seconds, speeds;
-  double spent = 0;
-  while (spent < kSecondsPerBenchmark || seconds.size() < kMinPairs) {
-    const double r = seconds_of([&] { reference(reference_n); });
-    const double s = seconds_of([&] { run(n); });
-    spent += r + s;
-    reference_seconds.push_back(r / static_cast<double>(reference_n));
-    seconds.push_back(s / static_cast<double>(n));
-    speeds.push_back(reference_seconds.back() / seconds.back());
-  }
-  return {median(seconds), median(reference_seconds), median(speeds)};
 }
 
 // ---------------------------------------------------------------- mmt4d

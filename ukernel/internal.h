@@ -64,6 +64,16 @@ constexpr uk_index_t kLhsBlockBytes = 512 << 10;  // the LHS panels that an RHS 
 constexpr uk_index_t kOutBlockBytes = 512 << 10;  // OUT stays in L2 between two blocks of K
 constexpr uk_index_t kStreamBytes = 4 << 20;      // an RHS this large comes from memory
 
+// ---------------------------------------------------------------- the walk of pack and unpack
+
+// Measured on a core with 1 MiB of L2.
+constexpr uk_index_t kStreamedCopyBytes = 4 << 20;   // an output this large goes past the caches
+constexpr uk_index_t kStreamedBlockBytes = 4 << 10;  // written to L1 and from there past it
+constexpr uk_index_t kStreamedRowBytes = 128;        // of each row of the matrix that is written
+constexpr uk_index_t kRunBytes = 512;                // longer runs down a column gain nothing more
+constexpr uk_index_t kTallRows = 32;  // the most rows of the matrix side by side in one tall tile
+constexpr uk_index_t kStackedRows = 16;  // the same in tiles one below the other
+
 // ---------------------------------------------------------------- params
 
 // Copies what the caller knows of a params struct, zero for the rest. The smallest size accepted is

@@ -1,6 +1,7 @@
 // uk_pack: check, select, walk the tiles.
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions; see LICENSE.
+#include "ukernel/stream.h"
 #include "ukernel/tile_walk.h"
 
 namespace uk {
@@ -38,22 +39,29 @@ class Packer {
  public:
   Packer(const uk_pack_params_t& p, const TilePlan& plan)
       : plan_(plan),
-        function_(plan.row ? reinterpret_cast<uk_pack_tile_fn*>(plan.row->function) : nullptr),
+        function_(function_of(plan.row)),
+        tall_(function_of(plan.blocks.tall)),
         in_(p.in),
         out_(p.out),
         padding_(p.padding_value) {
     if (pack_type_bits(p.flags) == 4) padding_ = (padding_ & 0xF) * 0x11;  // as a byte
   }
 
-  void whole(uk_index_t j, uk_index_t count, uk_index_t rows) {
-    const uk_index_t bytes = plan_.tile_size() * plan_.bits / 8;
-    const bool is_column_of_tiles_dense = plan_.tiles_stride0 == plan_.tile_size();
-    if (bytes < kNarrowBytes && is_column_of_tiles_dense &&
-        plan_.tiles_stride1 > plan_.tile_size()) {
-      return whole_narrow(j, count, rows);
+  void block(uk_index_t i, uk_index_t j, uk_index_t rows, uk_index_t count) {
+    const BlockOutput output = plan_.blocks.output;
+    if (output == BlockOutput::kDirect) {
+      return pack_block(tile(i, j), i, j, rows, count, plan_.tiles_stride0, plan_.tiles_stride1);
     }
-    for (uk_index_t i = 0; i < rows; ++i) {
-      function_(tile(i, j), row(i, j), count, plan_.tiles_stride1, plan_.stride0);
+    const uk_index_t column_size = rows * plan_.tile_size();
+    const uk_index_t column_bytes = column_size * plan_.bits / 8;
+    pack_block(scratch_, i, j, rows, count, plan_.tile_size(), column_size);
+    for (uk_index_t c = 0; c < count; ++c) {
+      const char* column = scratch_ + c * column_bytes;
+      if (output == BlockOutput::kStreamed) {
+        stream_run(tile(i, j + c), column, column_bytes);
+      } else {
+        __builtin_memcpy(tile(i, j + c), column, static_cast<size_t>(column_bytes));
+      }
     }
   }
 
@@ -112,33 +120,25 @@ class Packer {
   }
 
  private:
-  static constexpr uk_index_t kCacheLine = 64, kNarrowBytes = 32;
+  static uk_pack_tile_fn* function_of(const uk_tile_row_t* row) {
+    return row ? reinterpret_cast<uk_pack_tile_fn*>(row->function) : nullptr;
+  }
 
   void pad(char* out, uk_index_t bytes) const {
     const int bits = plan_.bits == 4 ? 8 : plan_.bits;
     fill(out, bytes * 8 / bits, padding_, bits);
   }
 
-  // Tiles much smaller than a cache line whose columns go far apart: each line would be written in
-  // pieces, with too many other lines in between to stay in the cache. So a block of tiles is
-  // packed into the scratch, where its columns are near each other, and each column copied in one
-  // run.
-  void whole_narrow(uk_index_t j, uk_index_t count, uk_index_t tile_rows) {
-    // An odd number of lines, so that the columns spread over all cache sets.
-    const uk_index_t lines = (kScratchBytes / kCacheLine / count - 1) | 1;
-    const uk_index_t column_bytes = lines * kCacheLine;
-    const uk_index_t tile_bytes = plan_.tile_size() * plan_.bits / 8;
-    const uk_index_t block = column_bytes / tile_bytes;
-    for (uk_index_t i = 0; i < tile_rows; i += block) {
-      const uk_index_t rows = smaller(block, tile_rows - i);
-      for (uk_index_t r = 0; r < rows; ++r) {
-        function_(scratch_ + r * tile_bytes, row(i + r, j), count, column_bytes * 8 / plan_.bits,
-                  plan_.stride0);
-      }
-      for (uk_index_t c = 0; c < count; ++c) {
-        __builtin_memcpy(tile(i, j + c), scratch_ + c * column_bytes,
-                         static_cast<size_t>(rows * tile_bytes));
-      }
+  // To tiles at `out` with strides of their own.
+  void pack_block(char* out, uk_index_t i, uk_index_t j, uk_index_t rows, uk_index_t count,
+                  uk_index_t out_stride0, uk_index_t out_stride1) const {
+    const int bits = plan_.bits, tall_bits = plan_.blocks.tall_bits;
+    if (tall_ && rows == plan_.blocks.tile_rows) {
+      return tall_(out, row(i, j), count, out_stride1 * bits / tall_bits,
+                   plan_.stride0 * bits / tall_bits);
+    }
+    for (uk_index_t r = 0; r < rows; ++r) {
+      function_(at(out, r * out_stride0, bits), row(i + r, j), count, out_stride1, plan_.stride0);
     }
   }
 
@@ -190,7 +190,7 @@ class Packer {
   }
 
   const TilePlan& plan_;
-  uk_pack_tile_fn* function_;
+  uk_pack_tile_fn *const function_, *const tall_;
   const void* in_;
   void* out_;
   uint64_t padding_;
@@ -215,5 +215,6 @@ extern "C" uk_status_t uk_pack(const uk_pack_params_t* params) {
   uk::Packer packer(p, plan);
   uk::visit_tiles(plan, packer);
   packer.padding_tiles();
+  if (plan.blocks.output == uk::BlockOutput::kStreamed) uk::end_streams();
   return UK_STATUS_OK;
 }

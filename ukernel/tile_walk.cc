@@ -3,6 +3,8 @@
 // Licensed under the Apache License v2.0 with LLVM Exceptions; see LICENSE.
 #include "ukernel/tile_walk.h"
 
+#include "ukernel/stream.h"
+
 namespace uk {
 namespace {
 
@@ -124,6 +126,115 @@ const uk_tile_row_t* select_row(const TileCopy& copy, const TilePlan& plan) {
              : select_tile(copy.op, type, rows, columns, 0, copy.cpu_data);
 }
 
+// ---------------------------------------------------------------- blocks
+
+// Where the tiles of one tile row are far apart in memory, so many are handled before the next row:
+// enough of each row to read on end, few enough streams for the caches' ways and the TLB.
+constexpr uk_index_t kStripTiles = 8, kStripBytes = 256;
+
+// Tiles this small would write a line in pieces, with too many others in between.
+constexpr uk_index_t kNarrowBytes = 32;
+
+bool is_multiple(const void* address, uk_index_t bytes) {
+  return reinterpret_cast<uintptr_t>(address) % static_cast<uintptr_t>(bytes) == 0;
+}
+
+// The row of a straight tile of `rows` runs of `unit` bytes, whatever its elements are called. All
+// strides and addresses are multiples of them. NULL if there is none; else *bits is their width.
+const uk_tile_row_t* select_straight(const TileCopy& copy, const TilePlan& plan, uk_index_t rows,
+                                     uk_index_t unit, int* bits) {
+  constexpr struct {
+    uint32_t type;
+    int bits;
+  } kElements[] = {
+      {UK_PACK_TYPE_F64, 64}, {UK_PACK_TYPE_F32, 32}, {UK_PACK_TYPE_F16, 16}, {UK_PACK_TYPE_I8, 8}};
+  for (const auto& element : kElements) {
+    const uk_index_t bytes = element.bits / 8;
+    if (unit % bytes != 0 || unit / bytes > INT32_MAX ||
+        plan.stride0 * plan.bits / 8 % bytes != 0 ||
+        plan.tiles_stride1 * plan.bits / 8 % bytes != 0 ||
+        !is_multiple(at(copy.matrix, plan.offset, plan.bits), bytes) ||
+        !is_multiple(at(copy.tiles, plan.tiles_offset, plan.bits), bytes)) {
+      continue;
+    }
+    const uk_tile_row_t* row = select_tile(copy.op, element.type, static_cast<int32_t>(rows),
+                                           static_cast<int32_t>(unit / bytes), 0, copy.cpu_data);
+    if (row) {
+      *bits = element.bits;
+      return row;
+    }
+  }
+  return nullptr;
+}
+
+// The tallest tile of at most kTallRows rows and kRunBytes that columns of whole tiles make.
+void make_tall(const TileCopy& copy, const TilePlan& plan, Blocks* blocks) {
+  const uk_index_t unit_bits = plan.columns * plan.bits;
+  // One row or one column is its own transpose.
+  const bool is_straight = !plan.transposed || plan.rows == 1 || plan.columns == 1;
+  if (!is_straight || unit_bits % 8 != 0) return;
+  for (uk_index_t rows = kTallRows; rows > plan.rows; rows /= 2) {
+    const uk_index_t tile_rows = rows / plan.rows;
+    if (rows % plan.rows != 0 || tile_rows > plan.size0 / plan.rows) continue;
+    if (rows * unit_bits / 8 > kRunBytes) continue;
+    blocks->tall = select_straight(copy, plan, rows, unit_bits / 8, &blocks->tall_bits);
+    if (blocks->tall) {
+      blocks->tile_rows = tile_rows;
+      return;
+    }
+  }
+}
+
+// Which side of a large copy goes on end is its source's: rows in a pack, columns of tiles in an
+// unpack. The other side is written in runs of whole lines.
+bool make_streamed(const TileCopy& copy, const TilePlan& plan, uk_index_t even, Blocks* blocks) {
+  if (plan.size0 * plan.size1 * plan.bits / 8 < kStreamedCopyBytes) return false;
+  const uk_index_t tile_bytes = plan.tile_size() * plan.bits / 8;
+  Blocks streamed = *blocks;
+  streamed.output = BlockOutput::kStreamed;
+  make_tall(copy, plan, &streamed);
+  if (!streamed.tall) {
+    // Whole lines first: a run shorter than one passes nothing by.
+    const uk_index_t tile_rows = smaller(kStackedRows / plan.rows, kRunBytes / tile_bytes);
+    streamed.tile_rows = larger(tile_rows, ceil_div(kLineBytes, tile_bytes));
+  }
+  const uk_index_t column_bytes = streamed.tile_rows * tile_bytes;
+  streamed.down = copy.op == UK_OP_UNPACK;
+  streamed.tiles = streamed.down ? kStreamedRowBytes * 8 / (plan.columns * plan.bits)
+                                 : kStreamedBlockBytes / column_bytes;
+  streamed.tiles = larger(streamed.tiles / even, 1) * even;
+  if (streamed.tiles > kScratchBytes / column_bytes) return false;
+  *blocks = streamed;
+  return true;
+}
+
+Blocks make_blocks(const TileCopy& copy, const TilePlan& plan) {
+  Blocks blocks = {
+      larger(plan.tiles0, 1), larger(plan.tiles1, 1), true, BlockOutput::kDirect, nullptr, 0};
+  const bool far_apart =
+      plan.tiles_stride1 > plan.tile_size() && plan.tiles_stride0 < plan.tiles_stride1;
+  if (!far_apart) return blocks;
+  // Of tiles an odd number of four-bit elements wide, every other one starts on a byte.
+  const uk_index_t even = plan.columns * plan.bits % 8 != 0 ? 2 : 1;
+  const bool columns_are_dense = plan.tiles_stride0 == plan.tile_size();
+  if (columns_are_dense && make_streamed(copy, plan, even, &blocks)) return blocks;
+
+  const uk_index_t tile_bytes = plan.tile_size() * plan.bits / 8;
+  const bool gathers = copy.op == UK_OP_PACK && columns_are_dense && tile_bytes < kNarrowBytes;
+  if (gathers) make_tall(copy, plan, &blocks);
+  if (blocks.tall) {
+    blocks.down = false;
+    return blocks;
+  }
+  const uk_index_t strip = ceil_div(kStripBytes * 8, plan.columns * plan.bits);
+  blocks.tiles = ceil_div(larger(strip, kStripTiles), even) * even;
+  if (gathers) {
+    blocks.output = BlockOutput::kGathered;
+    blocks.tile_rows = larger(kScratchBytes / (blocks.tiles * tile_bytes), 1);
+  }
+  return blocks;
+}
+
 }  // namespace
 
 uk_status_t plan_tiles(const TileCopy& copy, TilePlan* plan) {
@@ -134,6 +245,7 @@ uk_status_t plan_tiles(const TileCopy& copy, TilePlan* plan) {
   if (status != UK_STATUS_OK) return status;
   pair_four_bit_elements(plan);
   plan->row = select_row(copy, *plan);
+  if (plan->row) plan->blocks = make_blocks(copy, *plan);
   return UK_STATUS_OK;
 }
 

@@ -19,6 +19,24 @@ struct TileCopy {
   uk_index_t tiles_offset, outer0, outer1, outer_stride0, outer_stride1, tile0, tile1;
 };
 
+// How a block reaches the output.
+enum class BlockOutput {
+  kDirect,
+  kGathered,  // by way of the scratch, in one run per column of tiles
+  kStreamed,  // by way of the scratch, past the caches
+};
+
+// How the full tiles are walked: in blocks of tile_rows x tiles.
+struct Blocks {
+  uk_index_t tile_rows, tiles;
+  bool down;  // the next block is the one below, else the one to the right
+  BlockOutput output;
+  // Where the tiles of a column follow each other, and so do the rows within them, a column of a
+  // block is one tall tile. This is its row, NULL if it has none; its elements may be wider ones.
+  const uk_tile_row_t* tall;
+  int tall_bits;
+};
+
 // The same in one form. Dimensions 0 and 1 are the matrix's, also for the tiles; dimension 1 is the
 // contiguous one if the matrix has any, so a column-major matrix is described by its transpose.
 struct TilePlan {
@@ -28,6 +46,7 @@ struct TilePlan {
   uk_index_t rows, columns;  // of a tile, as the matrix sees it
   uk_index_t tiles_offset, tiles0, tiles1, tiles_stride0, tiles_stride1;
   const uk_tile_row_t* row;  // NULL: element by element
+  Blocks blocks;             // if there is a row
 
   uk_index_t element(uk_index_t r, uk_index_t c) const {
     return offset + r * stride0 + c * stride1;
@@ -42,15 +61,11 @@ struct TilePlan {
 uk_status_t plan_tiles(const TileCopy& copy, TilePlan* plan);
 
 // Where a tile is not full, a tile function works on this much of the op's stack instead of the
-// matrix: one tile row, as many tiles of it as fit.
+// matrix: one tile row, as many tiles of it as fit. So it does for a block that is streamed.
 constexpr uk_index_t kScratchBytes = 16 << 10;
 
-// Where the tiles of one tile row are far apart in memory, so many are handled before the next row:
-// enough of each row to read on end, few enough streams for the caches' ways and the TLB.
-constexpr uk_index_t kStripTiles = 8, kStripBytes = 256;
-
 // Visits every tile that holds an element of the matrix. A Visitor has
-//   whole(j, count, rows): full tiles (0, j) to (rows - 1, j + count - 1), for the row's function;
+//   block(i, j, rows, count): full tiles (i, j) to (i + rows - 1, j + count - 1), a block or less;
 //   partial(i, j, count): tiles (i, j) to (i, j + count - 1), which fit the scratch and of which
 //   some are not full; element_by_element(i, j): one tile that has no function or does not fit.
 template <class Visitor>
@@ -64,14 +79,18 @@ void visit_tiles(const TilePlan& plan, Visitor& visit) {
   const uk_index_t whole0 = plan.row ? plan.size0 / plan.rows : 0;
   const uk_index_t whole1 = plan.row ? plan.size1 / plan.columns / even * even : 0;
 
-  const bool far_apart =
-      plan.tiles_stride1 > plan.tile_size() && plan.tiles_stride0 < plan.tiles_stride1;
-  uk_index_t strip = whole1;
-  if (far_apart) strip = ceil_div(kStripBytes * 8, plan.columns * plan.bits);
-  if (far_apart && strip < kStripTiles) strip = kStripTiles;
-  strip = ceil_div(strip, even) * even;
-  for (uk_index_t j = 0; j < whole1; j += strip) {
-    visit.whole(j, smaller(strip, whole1 - j), whole0);
+  const Blocks& blocks = plan.blocks;
+  const auto visit_block = [&](uk_index_t i, uk_index_t j) {
+    visit.block(i, j, smaller(blocks.tile_rows, whole0 - i), smaller(blocks.tiles, whole1 - j));
+  };
+  if (blocks.down) {
+    for (uk_index_t j = 0; j < whole1; j += blocks.tiles) {
+      for (uk_index_t i = 0; i < whole0; i += blocks.tile_rows) visit_block(i, j);
+    }
+  } else {
+    for (uk_index_t i = 0; i < whole0; i += blocks.tile_rows) {
+      for (uk_index_t j = 0; j < whole1; j += blocks.tiles) visit_block(i, j);
+    }
   }
 
   // What is left: the right edge, then the bottom.

@@ -1,6 +1,7 @@
 // uk_unpack: check, select, walk the tiles.
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions; see LICENSE.
+#include "ukernel/stream.h"
 #include "ukernel/tile_walk.h"
 
 namespace uk {
@@ -10,15 +11,19 @@ class Unpacker {
  public:
   Unpacker(const uk_unpack_params_t& p, const TilePlan& plan)
       : plan_(plan),
-        function_(plan.row ? reinterpret_cast<uk_unpack_tile_fn*>(plan.row->function) : nullptr),
+        function_(function_of(plan.row)),
+        tall_(function_of(plan.blocks.tall)),
         in_(p.in),
         out_(p.out) {}
 
-  void whole(uk_index_t j, uk_index_t count, uk_index_t rows) {
-    for (uk_index_t i = 0; i < rows; ++i) {
-      const uk_index_t element = plan_.element(i * plan_.rows, j * plan_.columns);
-      function_(at(out_, element, plan_.bits), tile(i, j), count, plan_.stride0,
-                plan_.tiles_stride1);
+  void block(uk_index_t i, uk_index_t j, uk_index_t rows, uk_index_t count) {
+    if (plan_.blocks.output == BlockOutput::kDirect) {
+      return unpack_block(row(i, j), plan_.stride0, i, j, rows, count);
+    }
+    const uk_index_t bytes = count * plan_.columns * plan_.bits / 8;
+    unpack_block(scratch_, count * plan_.columns, i, j, rows, count);
+    for (uk_index_t r = 0; r < rows * plan_.rows; ++r) {
+      stream_run(at(row(i, j), r * plan_.stride0, plan_.bits), scratch_ + r * bytes, bytes);
     }
   }
 
@@ -52,6 +57,29 @@ class Unpacker {
   }
 
  private:
+  static uk_unpack_tile_fn* function_of(const uk_tile_row_t* row) {
+    return row ? reinterpret_cast<uk_unpack_tile_fn*>(row->function) : nullptr;
+  }
+
+  // To rows at `out` with a stride of their own.
+  void unpack_block(char* out, uk_index_t out_stride, uk_index_t i, uk_index_t j, uk_index_t rows,
+                    uk_index_t count) const {
+    const int bits = plan_.bits, tall_bits = plan_.blocks.tall_bits;
+    if (tall_ && rows == plan_.blocks.tile_rows) {
+      return tall_(out, tile(i, j), count, out_stride * bits / tall_bits,
+                   plan_.tiles_stride1 * bits / tall_bits);
+    }
+    for (uk_index_t r = 0; r < rows; ++r) {
+      function_(at(out, r * plan_.rows * out_stride, bits), tile(i + r, j), count, out_stride,
+                plan_.tiles_stride1);
+    }
+  }
+
+  // The first element of tile (i, j) in the matrix.
+  char* row(uk_index_t i, uk_index_t j) const {
+    return at(out_, plan_.element(i * plan_.rows, j * plan_.columns), plan_.bits);
+  }
+
   const char* tile(uk_index_t i, uk_index_t j) const {
     return at(in_, plan_.tile(i, j), plan_.bits);
   }
@@ -92,7 +120,7 @@ class Unpacker {
   }
 
   const TilePlan& plan_;
-  uk_unpack_tile_fn* function_;
+  uk_unpack_tile_fn *const function_, *const tall_;
   const void* in_;
   void* out_;
   alignas(64) char scratch_[kScratchBytes];
@@ -114,5 +142,6 @@ extern "C" uk_status_t uk_unpack(const uk_unpack_params_t* params) {
   if (status != UK_STATUS_OK) return status;
   uk::Unpacker unpacker(p, plan);
   uk::visit_tiles(plan, unpacker);
+  if (plan.blocks.output == uk::BlockOutput::kStreamed) uk::end_streams();
   return UK_STATUS_OK;
 }

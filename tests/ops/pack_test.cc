@@ -409,6 +409,65 @@ TEST_P(PackAnyShape, RoundTrip) {
 INSTANTIATE_TEST_SUITE_P(Types, PackAnyShape, ::testing::ValuesIn(pack_types()),
                          [](const auto& tested) { return tested.param.name; });
 
+// ---------------------------------------------------------------- large outputs
+
+// Outputs written past the caches, and the largest that are not.
+class PackLarge : public ::testing::TestWithParam<PackType> {};
+
+TEST_P(PackLarge, BothSidesOfTheStreamedSize) {
+  const CpuData cpu = host_cpu_data();
+  constexpr uk_index_t kColumns = 1026;
+  const int bits = GetParam().bits;
+  const uk_index_t even = bits == 4 ? 2 : 1;
+  const uk_index_t elements = uk::kStreamedCopyBytes * 8 / bits;
+  const uk_index_t streamed_rows = (elements / kColumns / even + 1) * even;
+  constexpr MatrixLayout kLayouts[] = {MatrixLayout::kRowMajor, MatrixLayout::kRowsOfALargerMatrix,
+                                       MatrixLayout::kRowsUpward,
+                                       MatrixLayout::kColumnsOfALargerMatrix};
+  // One that stacks to tall tiles, one that does not, one of results.
+  const TileShape shapes[] = {{4, bits < 16 ? 4 : 1}, {14, 2}, {16, 16}};
+  size_t turn = 0;
+  for (const uint32_t op : {UK_OP_PACK, UK_OP_UNPACK}) {
+    const auto check = [&](const TileShape& shape, uint32_t inner, uk_index_t rows) {
+      const bool outer = ++turn % 2 == 0;
+      const Case c = {op,
+                      GetParam(),
+                      inner | (outer ? UK_PACK_TRANSPOSE_OUTER : 0),
+                      rows,
+                      kColumns,
+                      shape.tile0,
+                      shape.tile1,
+                      0,
+                      0,
+                      kLayouts[(turn + turn / 4) % 4],
+                      outer ? TilesLayout::kTight : TilesLayout::kTightTransposed,
+                      turn % 3 == 0 ? Edge::start : Edge::end,
+                      kPaddings[1]};
+      if (c.is_legal()) Call(c, cpu.data()).run_and_check();
+    };
+    check(shapes[0], 0, streamed_rows - even);
+    for (const TileShape& shape : shapes) {
+      for (const uint32_t inner : {uint32_t{0}, uint32_t{UK_PACK_TRANSPOSE_INNER}}) {
+        check(shape, inner, streamed_rows);
+        if (HasFatalFailure()) return;
+      }
+    }
+  }
+}
+
+std::vector<PackType> one_type_of_each_width() {
+  std::vector<PackType> types;
+  for (const PackType& type : pack_types()) {
+    const bool is_new = std::none_of(types.begin(), types.end(),
+                                     [&](const PackType& t) { return t.bits == type.bits; });
+    if (is_new) types.push_back(type);
+  }
+  return types;
+}
+
+INSTANTIATE_TEST_SUITE_P(Widths, PackLarge, ::testing::ValuesIn(one_type_of_each_width()),
+                         [](const auto& tested) { return tested.param.name; });
+
 // ---------------------------------------------------------------- shapes that have tile functions
 
 struct TypeAtLevel {
