@@ -3,12 +3,12 @@
 python3 bench/peers.py RESULT.json... [--update FILE]
 
 RESULT.json are what `bench_ops --benchmark_out=RESULT.json` wrote, in one run or in several of parts of
-the cells, on one CPU against the same libraries; of a cell that was measured more than once the last
-counts. Speeds are relative to the best of the other libraries in each cell, the median of pairs. A cell
-is disturbed, and in no table, where the quartiles of the pairs of a figure that the tables show are so
+the cells, on one CPU against the same libraries; of a cell that was measured more than once the most
+certain counts. Speeds are relative to the best of the other libraries in each cell, the median of pairs.
+A cell is disturbed, and in no table, where the quartiles of the pairs of a figure that the tables show are so
 far apart, for as many pairs, that their median is uncertain. --update writes the tables between the
-lines <!-- peers --> and <!-- /peers --> of a Markdown file. A figure above what the
-machine can do is an error of measurement: it is named, and the exit code is 1.
+lines <!-- peers --> and <!-- /peers --> of a Markdown file. A figure above what the machine can do is an
+error of measurement: it is named, and the exit code is 1.
 """
 
 from __future__ import annotations
@@ -133,7 +133,8 @@ def read(paths: Iterable[Path]) -> Results:
                 if match := OP_NAME.match(entry["name"]):
                     if entry.get("error_occurred"):
                         raise RequestError(f"{path}: {entry['name']}: {entry['error_message']}")
-                    cells[match[0]] = _cell(match, entry)
+                    cell = _cell(match, entry)
+                    cells[match[0]] = min(cells.get(match[0], cell), cell, key=lambda c: c.uncertainty)
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise RequestError(f"{path}: not a result of bench_ops: {error}") from error
     if not cells:

@@ -95,6 +95,13 @@ class TablesTest(unittest.TestCase):
         ran = self.run_on(cell("f32/4x5x6/packed/threads:1", **{**wild, "pairs": 100}))
         self.assertIn("1 of 13", ran.stdout)
 
+    def test_of_cells_measured_twice_the_most_certain_counts(self) -> None:
+        name = "f32/4x5x6/packed/threads:1"
+        certain = cell(name, **against(2, 2))
+        wild = cell(name, **{**against(1, 1), "naive_q3": 0.6})
+        for cells in ((certain, wild), (wild, certain)):
+            self.assertIn("2.00 at 4x5x6", self.run_on(*cells).stdout)
+
     def test_only_what_the_tables_show_disturbs_a_cell(self) -> None:
         ran = self.run_on(cell("f32/4x5x6/packed/threads:1", **{**against(0.5, 1), "two_q3": 3}))
         self.assertIn("1 of 13", ran.stdout)
