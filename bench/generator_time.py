@@ -30,7 +30,8 @@ ROOT = Path(__file__).resolve().parent.parent
 KINDS = ("f32f32f32 {}x1 avx512_base", "bf16bf16f32 {}x2 avx512_base", "s8s8s32 {}x4 avx512_vnni",
          "u8s8s32 {}x4 avx512_vnni", "s8s4s32 {}x8 avx512_vnni")
 SHAPES = ("14x32", "12x32", "8x32", "4x32", "1x64", "16x16", "9x48", "5x16", "7x31", "3x33")
-KINDS_OF_CALLS = (("f32", "f32", 1), ("bf16", "f32", 2), ("f16", "f32", 1), ("i8", "i32", 4), ("i16", "i32", 2))
+KINDS_OF_CALLS = (("f32", "f32", 1), ("bf16", "f32", 2), ("f16", "f32", 1), ("i8", "i32", 4),
+                  ("i16", "i32", 2))
 REQUESTS = 1000
 REPEAT = 3
 
@@ -106,7 +107,8 @@ def build_table(times: Times) -> str:
         "",
         "| from nothing | cached | archive | a tile | code of a tile |",
         "|---|---|---|---|---|",
-        f"| {times.text} | {1000 * times.from_nothing / tiles:.0f} ms | {times.code_bytes_per_tile:.0f} bytes |",
+        f"| {times.text} | {1000 * times.from_nothing / tiles:.0f} ms "
+        f"| {times.code_bytes_per_tile:.0f} bytes |",
         ""])
 
 
@@ -150,6 +152,12 @@ def link_table(times: Times) -> str:
         f"| {times.text} |", ""])
 
 
+def check_replaceable(path: Path) -> None:
+    """A file is written beside it, then renamed."""
+    if path.is_dir() or not os.access(path.parent, os.W_OK | os.X_OK):
+        raise PermissionError(f"{path} cannot be written")
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -158,8 +166,17 @@ def main() -> int:
     parser.add_argument("--json", type=Path, metavar="FILE", help="put the figures of build there")
     options = parser.parse_args()
     sys.path.insert(0, str(ROOT))
-    from generator.document import replace_block
+    from generator.document import read_block, replace_block
     from generator.library import replace_file
+    from generator.model import RequestError
+    try:  # what would otherwise fail after minutes
+        for name in ("time", "link time") if options.update else ():
+            read_block(options.update, name)
+        for path in filter(None, (options.update, options.json)):
+            check_replaceable(path)
+    except (RequestError, OSError) as error:
+        print(f"generator_time.py: {error}", file=sys.stderr)
+        return 2
     with tempfile.TemporaryDirectory() as directory:
         build = measure_build(Path(directory), options.cc)
         link = measure_link(Path(directory), options.cc)

@@ -36,7 +36,7 @@ size_t bytes_beyond_cache() {
   const size_t cache = last_level_cache_bytes();
   const size_t memory =
       static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<size_t>(sysconf(_SC_PAGESIZE));
-  const size_t wanted = cache ? 2 * cache : size_t{512} << 20;
+  const size_t wanted = cache ? std::max(2 * cache, size_t{64} << 20) : size_t{512} << 20;
   return std::min({wanted, size_t{2} << 30, memory / 4});
 }
 

@@ -17,8 +17,9 @@ std::string cpu_name();
 // 0 if unknown.
 size_t last_level_cache_bytes();
 
-// What all copies of some data must take together, so that walking them in a circle finds next to
-// nothing in the last-level cache: twice its size, but not more than a small machine can spare.
+// What counts as memory. Copies of some data that take as much together, walked in a circle, find
+// next to nothing in the last-level cache: twice its size, 64 MiB at least, but not more than a
+// small machine can spare.
 size_t bytes_beyond_cache();
 
 constexpr size_t round_up(size_t bytes, size_t to) { return (bytes + to - 1) / to * to; }

@@ -6,11 +6,10 @@
 
 #include <cstdint>
 
+#include "ukernel/internal.h"
 #include "ukernel/ukernel.h"
 
 namespace uk::bench {
-
-constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // Where a tensor keeps element (head, row, k): one of the two strides is 1.
 struct Operand {

@@ -22,6 +22,9 @@ struct Peak {
 // peak nobody knows gets {nullptr, 0}.
 Peak measure_peak(uint32_t mmt4d_type, const char* isa, double seconds);
 
+// A figure above this is an error of measurement: clocks are exact to a percent at best.
+constexpr double kMaxPercentOfPeak = 101;
+
 // Bytes per second, the best of plain and prefetched reads of one pass over `bytes` at `data`.
 double measure_read_bandwidth(const void* data, size_t bytes, double seconds);
 

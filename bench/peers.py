@@ -3,10 +3,12 @@
 python3 bench/peers.py RESULT.json... [--update FILE]
 
 RESULT.json are what `bench_ops --benchmark_out=RESULT.json` wrote, in one run or in several of parts of
-the cells; of a cell that was measured more than once the last counts. Speeds are relative to the best
-of the other libraries in each cell, the median of pairs. --update writes the tables between the lines
-<!-- peers --> and <!-- /peers --> of a Markdown file. A figure above 101 % of what the machine can do
-is an error of measurement: it is named, and the exit code is 1.
+the cells, on one CPU against the same libraries; of a cell that was measured more than once the most
+certain counts. Speeds are relative to the best of the other libraries in each cell, the median of pairs.
+A cell is disturbed, and in no table, where the quartiles of the pairs of a figure that the tables show are so
+far apart, for as many pairs, that their median is uncertain. --update writes the tables between the
+lines <!-- peers --> and <!-- /peers --> of a Markdown file. A figure above what the machine can do is an
+error of measurement: it is named, and the exit code is 1.
 """
 
 from __future__ import annotations
@@ -14,29 +16,27 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import re
 import statistics
 import sys
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
+from re import Match
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
+from bench.results import MOST_PERCENT, OP_NAME, PEER_SPEED  # noqa: E402
 from generator.document import replace_block  # noqa: E402
 from generator.model import RequestError  # noqa: E402
 
-CELL = re.compile(r"(?P<type>\w+)/(?P<m>\d+)x(?P<n>\d+)x(?P<k>\d+)/(?P<form>packed|rows|nk|kn)"
-                  r"(?P<cold>/cold)?/threads:(?P<threads>\d+)")
 FORMS = {"packed": "operands packed", "rows": "weights packed", "nk": "weights N x K",
          "kn": "weights K x N"}
 NAIVE = "naive"
-SPEED = "_GFLOP/s"
 LEAST_RATIO = 0.96  # of the best peer, in any cell
 LARGE_M, SMALL_M = 128, 16
 LEAST_SCALING = 0.95
-MOST_PERCENT = 101
+MOST_UNCERTAINTY = 0.05  # of the median of pairs, by itself
 
 
 @dataclass(frozen=True)
@@ -60,6 +60,7 @@ class Cell:
     form: str
     cold: bool
     threads: int
+    cells_of_kind: int  # how many bench_ops has that differ in their shape alone
     seconds: float
     figures: dict[str, float]  # the counters
 
@@ -68,9 +69,14 @@ class Cell:
         return f"{self.m}x{self.n}x{self.k}"
 
     @property
+    def name(self) -> str:
+        cold = ", cold" * self.cold
+        return f"{self.type} {self.shape} {FORMS[self.form]}{cold}, threads: {self.threads}"
+
+    @property
     def peers(self) -> dict[str, float]:
         """ukernel's speed by each one's."""
-        names = [name.removesuffix(SPEED) for name in self.figures if name.endswith(SPEED)]
+        names = [name.removesuffix(PEER_SPEED) for name in self.figures if name.endswith(PEER_SPEED)]
         return {name: self.figures[name] for name in names if name != NAIVE}
 
     @property
@@ -82,6 +88,19 @@ class Cell:
     def ratio(self) -> float:
         """ukernel's speed by the best peer's."""
         return min(self.peers.values())
+
+    @property
+    def uncertainty(self) -> tuple[float, str]:
+        """Of the most uncertain of the medians that the tables show, by itself, and its name. The interval
+        that has the true median in 95 of 100 cases is +- 1.57 quartile distances / sqrt(pairs): McGill,
+        Tukey and Larsen, Variations of Box Plots, 1978."""
+        shown = {"peak%", "read%", "gain", NAIVE, self.best_peer} & self.figures.keys()
+        return max((1.57 * (self.figures[f"{name}_q3"] - self.figures[f"{name}_q1"])
+                    / math.sqrt(self.figures["pairs"]) / self.figures[name], name) for name in shown)
+
+    @property
+    def is_disturbed(self) -> bool:
+        return self.uncertainty[0] > MOST_UNCERTAINTY
 
     @property
     def percents(self) -> dict[str, float]:
@@ -102,30 +121,63 @@ class Results:
 
 def read(paths: Iterable[Path]) -> Results:
     cells: dict[str, Cell] = {}
-    context: dict[str, str] = {}
+    machines: set[tuple[str, str]] = set()  # CPU, peers
+    dates: set[str] = set()
     for path in paths:
         try:
             data = json.loads(path.read_text(encoding="utf-8"))
-            context = data["context"]
+            cpu, peers, date = (_text(data["context"], name) for name in ("cpu", "peers", "date"))
+            machines.add((cpu, peers))
+            dates.add(date[:10])
             for entry in data["benchmarks"]:
-                if match := CELL.match(entry["name"]):
+                if match := OP_NAME.match(entry["name"]):
                     if entry.get("error_occurred"):
                         raise RequestError(f"{path}: {entry['name']}: {entry['error_message']}")
-                    cells[match[0]] = _cell(match, entry)
+                    cell = _cell(match, entry)
+                    cells[match[0]] = min(cells.get(match[0], cell), cell, key=lambda c: c.uncertainty)
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise RequestError(f"{path}: not a result of bench_ops: {error}") from error
     if not cells:
         raise RequestError("no cell of bench_ops in the files")
-    return Results(context["cpu"], context["peers"], context["date"][:10], list(cells.values()))
+    if len(machines) > 1:
+        raise RequestError("the files are of different CPUs or peers: "
+                           + "; ".join(f"{cpu} against {peers}" for cpu, peers in sorted(machines)))
+    (cpu, peers), = machines
+    return Results(cpu, peers, " to ".join(sorted({min(dates), max(dates)})), list(cells.values()))
 
 
-def _cell(match: re.Match[str], entry: dict[str, object]) -> Cell:
+def _text(members: dict[str, object], name: str) -> str:
+    value = members[name]
+    if not isinstance(value, str):
+        raise ValueError(f"'{name}' is no text")
+    return value
+
+
+def _needed(match: Match[str], entry: dict[str, object]) -> Iterator[str]:
+    """The figures that a cell must have, positive."""
+    yield from ("real_time", "cells_of_kind", "pairs", "GFLOP/s")
+    ratios = ["peak%"] + ["read%"] * bool(match["cold"]) + ["gain"] * (match["threads"] == "2")
+    for name in entry:
+        if name.endswith(PEER_SPEED):
+            yield name
+            ratios.append(name.removesuffix(PEER_SPEED))
+    for name in ratios:
+        yield from (name, f"{name}_q1", f"{name}_q3")
+    yield from ["bound%"] * bool(match["cold"]) + ["peak_gain", "scaling"] * (match["threads"] == "2")
+
+
+def _cell(match: Match[str], entry: dict[str, object]) -> Cell:
+    for name in _needed(match, entry):
+        value = entry.get(name)
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < math.inf:
+            raise ValueError(f"{match[0]}: '{name}' is no number above 0")
     known = {"real_time", "cpu_time", "iterations", "repetitions", "threads", "repetition_index",
-             "family_index", "per_family_instance_index"}
+             "family_index", "per_family_instance_index", "cells_of_kind"}
     figures = {name: float(value) for name, value in entry.items()
                if isinstance(value, (int, float)) and name not in known}
     return Cell(match["type"], int(match["m"]), int(match["n"]), int(match["k"]), match["form"],
-                bool(match["cold"]), int(match["threads"]), float(str(entry["real_time"])) / 1e3, figures)
+                bool(match["cold"]), int(match["threads"]), int(float(str(entry["cells_of_kind"]))),
+                float(str(entry["real_time"])) / 1e3, figures)
 
 
 def _table(header: list[str], rows: list[list[str]]) -> list[str]:
@@ -150,7 +202,8 @@ def _against_peers(results: Results) -> list[str]:
         mean = math.exp(statistics.fmean(math.log(ratio) for ratio in ratios.values()))
         worst = min(cells, key=lambda cell: cell.ratio)
         low = [f"{shape} {ratio:.2f}" for shape, ratio in ratios.items() if ratio < LEAST_RATIO]
-        rows.append([kind, FORMS[form] + (", cold" if cold else ""), str(threads), str(len(cells)),
+        rows.append([kind, FORMS[form] + (", cold" if cold else ""), str(threads),
+                     f"{len(cells)} of {cells[0].cells_of_kind}",
                      _judged(mean, 1, f"{mean:.2f}"),
                      f"{worst.ratio:.2f} at {worst.shape} ({worst.best_peer})",
                      ", ".join(low) or "none"])
@@ -169,7 +222,7 @@ def _of_peak(results: Results) -> list[str]:
             _judged(peak, bars.peak if bars and cell.m >= LARGE_M else None, f"{peak:.1f}"),
             f"{cell.figures[NAIVE]:.2f}" if NAIVE in cell.figures else "",
             _judged(cell.ratio, LEAST_RATIO, f"{cell.ratio:.2f}") if best else "",
-            f"{best} {cell.figures[best + SPEED]:.1f}" if best else ""])
+            f"{best} {cell.figures[best + PEER_SPEED]:.1f}" if best else ""])
     return _table(["type", "M x N x K", "GFLOP/s", "% of peak", "by naive", "by best peer",
                    "best peer, GFLOP/s"], rows)
 
@@ -222,10 +275,21 @@ def _scaling(results: Results) -> list[str]:
     return _table(["type", "M x N x K", "gain from the second thread", "of the peak", "ratio"], rows)
 
 
-def report(results: Results) -> str:
+def _disturbed(cells: list[Cell]) -> list[str]:
+    if not cells:
+        return []
+    named = ", ".join(f"{cell.name} ({figure}, {100 * share:.1f} %)"
+                      for cell in cells for share, figure in (cell.uncertainty,))
+    return [f"Disturbed, and in no table, as the quartiles of a figure leave its median uncertain by more "
+            f"than {100 * MOST_UNCERTAINTY:.0f} %: {named}.", ""]
+
+
+def report(measured: Results) -> str:
+    results = replace(measured, cells=[cell for cell in measured.cells if not cell.is_disturbed])
     peak_bars = ", ".join(f"{name} {bars.peak:.0f}" for name, bars in BARS.items())
     cold_bars = ", ".join(f"{name} {bars.cold:.0f}" for name, bars in BARS.items())
     parts = [f"{results.cpu}, {results.date}; against {results.peers}. Bold: misses its bar.", "",
+             *_disturbed([cell for cell in measured.cells if cell.is_disturbed]),
              *_against_peers(results)]
     for title, table in (
             (f"One thread, operands packed; the bars from M = {LARGE_M} on are {peak_bars} % of the peak:",
@@ -252,10 +316,10 @@ def main() -> int:
         print(tables)
         if options.update:
             replace_block(options.update, "peers", tables)
-    except RequestError as error:
+    except (RequestError, OSError) as error:
         print(f"peers.py: {error}", file=sys.stderr)
         return 2
-    above = [f"{cell.type} {cell.shape} {cell.form}, {cell.threads} threads: {name} {value:.1f}"
+    above = [f"{cell.name}: {name} {value:.1f}"
              for cell in results.cells for name, value in cell.percents.items() if value > MOST_PERCENT]
     for line in above:
         print(f"peers.py: above what the machine can do: {line}", file=sys.stderr)

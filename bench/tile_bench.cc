@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "bench/in_turns.h"
+#include "bench/machine.h"
 #include "bench/peak.h"
 #include "ukernel/internal.h"
 
@@ -31,26 +32,25 @@ constexpr char kHelp[] =
     "                every call streams both from there\n"
     "          peak% of the rate of the best instruction for the type on this level, running on\n"
     "                registers alone, measured in turn with the tile\n"
-    "          /mem  tiles with M0 = 1: RHS panels of K = 4096, together 256 MiB, each read once\n"
+    "          /mem  tiles with M0 = 1: RHS panels of K = 4096, each read once,\n"
+    "                together twice as large as the last-level cache, 64 MiB at least\n"
     "          read% of the rate of reading the same bytes, measured in turn\n"
     "  pack,   /L2   a matrix and its tiles together fill half of the L2 cache\n"
-    "  unpack  /mem  they fill 256 MiB\n"
+    "  unpack  /mem  they fill as much as those panels do\n"
     "          memcpy% of the rate of memcpy from one to the other, measured in turn\n"
     "\n"
-    "A tile above 101 % of its peak is an error of measurement and fails the run.\n"
+    "A tile above its peak is an error of measurement and fails the run.\n"
     "  --against=FILE  only the mmt4d tiles that this shared object has as well, by their symbols, "
     "in\n"
     "                  L1: library% is its speed, measured in turn with the library's own\n"
     "\n"
-    "Exit codes: 0; 1 a type without a peak; 2 a wrong option; 3 a figure above 101 %; 77 this "
+    "Exit codes: 0; 1 a type without a peak; 2 a wrong option; 3 a tile above its peak; 77 this "
     "CPU\n"
     "lacks the level and nothing was measured. The options are Google Benchmark's:\n\n";
 
 constexpr char kAgainst[] = "--against=";
-constexpr double kMaxPercentOfPeak = 101;
 constexpr double kSecondsPerBenchmark = 0.025;
 constexpr size_t kMinPairs = 3;
-constexpr size_t kMemoryBytes = 256u << 20;
 constexpr uk_index_t kStreamedK = 4096;
 // A power of two apart, like the rows of most real matrices.
 constexpr size_t kMatrixRowBytes = 4096;
@@ -71,21 +71,20 @@ size_t cache_bytes(int level) {
 char* arena() {
   static char* const memory = [] {
     constexpr size_t kHugePage = 2u << 20;
-    void* p = std::aligned_alloc(kHugePage, kMemoryBytes);
+    const size_t bytes = round_up(bytes_beyond_cache(), kHugePage);
+    void* p = std::aligned_alloc(kHugePage, bytes);
     if (!p) {
-      std::fprintf(stderr, "No memory for buffers of %zu MiB.\n", kMemoryBytes >> 20);
+      std::fprintf(stderr, "No memory for buffers of %zu MiB.\n", bytes >> 20);
       std::exit(1);
     }
 #ifdef MADV_HUGEPAGE
-    madvise(p, kMemoryBytes, MADV_HUGEPAGE);
+    madvise(p, bytes, MADV_HUGEPAGE);
 #endif
-    std::memset(p, 1, kMemoryBytes);
+    std::memset(p, 1, bytes);
     return static_cast<char*>(p);
   }();
   return memory;
 }
-
-size_t round_up(size_t bytes, size_t to) { return (bytes + to - 1) / to * to; }
 
 template <class Run, class Reference>
 Pair time_in_turns(const Run& run, const Reference& reference) {
@@ -228,7 +227,7 @@ void bench_streaming(benchmark::State& state, const uk_tile_row_t* row) {
   char* const out = arena();
   char* const lhs = out + round_up(n0 * static_cast<size_t>(type.out_bits) / 8, 64);
   char* const rhs = lhs + round_up(lhs_bytes, 64);
-  const size_t panels = (kMemoryBytes - static_cast<size_t>(rhs - out)) / panel_bytes;
+  const size_t panels = (bytes_beyond_cache() - static_cast<size_t>(rhs - out)) / panel_bytes;
   fill(lhs, lhs_bytes, names_of(*row).lhs);
   fill(rhs, panels * panel_bytes, names_of(*row).rhs);
   const auto tile = reinterpret_cast<uk_mmt4d_tile_fn*>(row->function);
@@ -347,7 +346,7 @@ void register_benchmarks(const std::string& arch, const std::string& isa, Outcom
       benchmark::RegisterBenchmark((symbol + "/L2").c_str(), bench_copy, row, l2 / 4)
           ->UseManualTime();
       benchmark::RegisterBenchmark((symbol + "/mem").c_str(), bench_copy, row,
-                                   kMemoryBytes / 2 - kMatrixRowBytes)
+                                   bytes_beyond_cache() / 2 - kMatrixRowBytes)
           ->UseManualTime();
     }
   }

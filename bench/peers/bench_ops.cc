@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -41,14 +42,15 @@ constexpr char kHelp[] =
     "  scaling   ukernel's gain from the second thread, by the peak's (two threads)\n"
     "  <name>    ukernel's speed by that contestant's, the median of pairs of adjacent slices;\n"
     "            <name>_GFLOP/s is its own. 'naive' is ukernel's tile in two plain loops.\n"
+    "  *_q1, *_q3  the quartiles of the pairs whose median that figure is\n"
+    "  cells_of_kind  how many cells differ from this one in their shape alone\n"
     "\n"
     "Before a contestant is timed, its result is compared with ukernel's.\n"
     "  --pairs=N  at least N pairs, 7 by default\n"
     "\n"
     "Exit codes: 0; 1 a wrong result, or a library that does not load; 2 a wrong option; 3 a\n"
-    "figure above 101 %. The other options are Google Benchmark's:\n\n";
+    "figure above what the machine can do. The other options are Google Benchmark's:\n\n";
 
-constexpr double kMaxPercent = 101;
 constexpr double kSliceSeconds = 4e-3;
 constexpr double kSecondsPerPair = 0.04;  // at least: a short call gets more pairs instead
 constexpr int64_t kMostColdRows = 16;
@@ -76,6 +78,8 @@ struct Cell {
     return std::string(type->name) + "/" + shape.name() + "/" + form_name + (cold ? "/cold" : "") +
            "/threads:" + std::to_string(threads);
   }
+  // All but the shape.
+  auto kind() const { return std::tuple(type, form, weights_are_k_by_n, cold, threads); }
 };
 
 // What all cells use.
@@ -196,6 +200,16 @@ std::vector<std::unique_ptr<Operation>> make_others(const Cell& cell, const uk_p
   return others;
 }
 
+// The median, and the quartiles that tell whether to trust it.
+double report_ratio(benchmark::UserCounters& counters, const std::string& name,
+                    const std::vector<Pair>& pairs, double unit) {
+  const Quartiles ratio = ratio_quartiles(pairs);
+  counters[name] = unit * ratio.median;
+  counters[name + "_q1"] = unit * ratio.lower;
+  counters[name + "_q3"] = unit * ratio.upper;
+  return unit * ratio.median;
+}
+
 // What an operation is compared with, beside other contestants, and the figures that come of it.
 class Yardsticks {
  public:
@@ -219,24 +233,23 @@ class Yardsticks {
   // False if one is higher than the machine allows.
   bool report(const std::vector<std::vector<Pair>>& pairs,
               benchmark::UserCounters& counters) const {
-    const double of_peak = median_ratio(pairs[0]) * cell_.ops() / (peak_.ops() * cell_.threads);
-    double highest = of_peak;
-    counters["peak%"] = 100 * of_peak;
+    double highest = report_ratio(counters, "peak%", pairs[0],
+                                  100 * cell_.ops() / (peak_.ops() * cell_.threads));
     if (cell_.cold) {
-      const double of_read = median_ratio(pairs[1]) * static_cast<double>(cell_.weight_bytes()) /
-                             static_cast<double>(read_bytes_);
+      const double of_read = report_ratio(
+          counters, "read%", pairs[1],
+          100 * static_cast<double>(cell_.weight_bytes()) / static_cast<double>(read_bytes_));
       highest = std::max(highest, of_read);
-      counters["read%"] = 100 * of_read;
-      counters["bound%"] = 100 * highest;
+      counters["bound%"] = highest;
     }
     if (cell_.threads > 1) {
       // Both peaks are known by the same operation, whose time cancels out.
-      const double peak_gain = cell_.threads * median_ratio(pairs[1]) / median_ratio(pairs[0]);
+      const double peak_gain =
+          cell_.threads * ratio_quartiles(pairs[1]).median / ratio_quartiles(pairs[0]).median;
       counters["peak_gain"] = peak_gain;
-      counters["gain"] = median_ratio(pairs[2]);
-      counters["scaling"] = median_ratio(pairs[2]) / peak_gain;
+      counters["scaling"] = report_ratio(counters, "gain", pairs[2], 1) / peak_gain;
     }
-    return 100 * highest <= kMaxPercent;
+    return highest <= kMaxPercentOfPeak;
   }
 
  private:
@@ -255,7 +268,7 @@ double median_seconds(const std::vector<std::vector<Pair>>& pairs, double Pair::
   return median(std::move(seconds));
 }
 
-void run_cell(benchmark::State& state, const Cell& cell, Setting* setting) {
+void run_cell(benchmark::State& state, const Cell& cell, int64_t cells_of_kind, Setting* setting) {
   const uk_problem_t problem = make_problem(cell, *setting);
   const Operation own(&kUkernel, problem);
   const uk_tile_row_t* const tile = own.data() ? tile_of(own.data()) : nullptr;
@@ -283,12 +296,13 @@ void run_cell(benchmark::State& state, const Cell& cell, Setting* setting) {
     auto& counters = state.counters;
     state.SetIterationTime(seconds);
     counters["GFLOP/s"] = cell.ops() / seconds / 1e9;
+    counters["cells_of_kind"] = static_cast<double>(cells_of_kind);
     counters["pairs"] = static_cast<double>(pairs[0].size());
     if (!yardsticks.report(pairs, counters)) setting->above_peak = true;
     for (size_t i = 0; i < others.size(); ++i) {
       const std::string name = others[i]->contestant().name;
       const auto& with = pairs[yardsticks.entrants().size() + i];
-      counters[name] = median_ratio(with);
+      report_ratio(counters, name, with, 1);
       counters[name + "_GFLOP/s"] = cell.ops() / median_seconds({with}, &Pair::other) / 1e9;
     }
   }
@@ -298,36 +312,44 @@ void run_cell(benchmark::State& state, const Cell& cell, Setting* setting) {
 
 // ---------------------------------------------------------------- the binary
 
-void register_cells(Setting& setting) {
-  const auto add = [&](const Cell& cell) {
-    benchmark::RegisterBenchmark(
-        cell.name().c_str(),
-        [cell, &setting](benchmark::State& state) { run_cell(state, cell, &setting); })
-        ->UseManualTime()
-        ->Iterations(1)
-        ->Unit(benchmark::kMillisecond);
-  };
+std::vector<Cell> all_cells() {
+  std::vector<Cell> cells;
   for (const int threads : {1, 2}) {
     for (const OpType& type : kOpTypes) {
       for (const OpShape& shape : kOpShapes) {
         // Rows of half bytes do not make a matrix.
         if (type.weights == Element::kS4 && shape.k % 2 != 0) continue;
         const Cell cell = {&type, shape, UK_FORM_PACKED, false, false, threads};
-        add(cell);
+        cells.push_back(cell);
         Cell other = cell;
         if (shape.m <= kMostColdRows && threads == 1) {
           other.cold = true;
-          add(other);
+          cells.push_back(other);
           other.cold = false;
         }
         other.form = UK_FORM_ROWS;
-        add(other);
+        cells.push_back(other);
         other.form = UK_FORM_WHOLE;
-        add(other);
+        cells.push_back(other);
         other.weights_are_k_by_n = true;
-        add(other);
+        cells.push_back(other);
       }
     }
+  }
+  return cells;
+}
+
+void register_cells(Setting& setting) {
+  const std::vector<Cell> cells = all_cells();
+  for (const Cell& cell : cells) {
+    const int64_t of_kind = std::count_if(cells.begin(), cells.end(),
+                                          [&](const Cell& c) { return c.kind() == cell.kind(); });
+    benchmark::RegisterBenchmark(
+        cell.name().c_str(),
+        [=, &setting](benchmark::State& state) { run_cell(state, cell, of_kind, &setting); })
+        ->UseManualTime()
+        ->Iterations(1)
+        ->Unit(benchmark::kMillisecond);
   }
 }
 
@@ -389,7 +411,8 @@ int run_all(int argc, char** argv) {
   register_cells(setting);
   benchmark::RunSpecifiedBenchmarks();
   benchmark::Shutdown();
-  if (setting.above_peak) std::fprintf(stderr, "bench_ops: a figure above %g %%\n", kMaxPercent);
+  if (setting.above_peak)
+    std::fprintf(stderr, "bench_ops: a figure above %g %%\n", kMaxPercentOfPeak);
   return setting.wrong_result ? 1 : setting.above_peak ? 3 : 0;
 }
 

@@ -7,7 +7,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
+#include <cstddef>
 #include <optional>
+#include <random>
 #include <thread>
 #include <utility>
 
@@ -41,6 +44,13 @@ class Pin {
   cpu_set_t before_;
 };
 
+// Of values in order, the one after so many quarters of them.
+double nearest_rank(std::vector<double>& values, size_t quarters) {
+  const auto rank = values.begin() + static_cast<ptrdiff_t>(values.size() * quarters / 4);
+  std::nth_element(values.begin(), rank, values.end());
+  return *rank;
+}
+
 }  // namespace
 
 Entrant::Entrant(int threads, double slice_seconds, std::function<void(int, int64_t)> run)
@@ -66,7 +76,7 @@ double Entrant::time_calls(int64_t calls) {
   return seconds;
 }
 
-double Entrant::time_slice() {
+double Entrant::time_slice(double length) {
   constexpr double kLongCall = 0.05;
   // Whoever ran before has left its own data in the caches. A long call fills them in no time.
   const double warm_up = time_calls(1);
@@ -81,40 +91,46 @@ double Entrant::time_slice() {
     calls_ = std::max<int64_t>(
         static_cast<int64_t>(static_cast<double>(calls_) * slice_seconds_ / seconds), 1);
   }
-  return time_calls(calls_) / static_cast<double>(calls_);
+  const int64_t calls = std::max<int64_t>(std::llround(static_cast<double>(calls_) * length), 1);
+  return time_calls(calls) / static_cast<double>(calls);
 }
 
 std::vector<std::vector<Pair>> time_in_pairs(Entrant& own, std::vector<Entrant>& others,
                                              const Pace& pace) {
+  std::mt19937_64 random(1);
+  std::uniform_real_distribution<double> length(0.75, 1.25);
   const auto slice = [&](Entrant& entrant) {
     if (pace.rest_seconds > 0) {
       std::this_thread::sleep_for(std::chrono::duration<double>(pace.rest_seconds));
     }
-    return entrant.time_slice();
+    return entrant.time_slice(length(random));
   };
   std::vector<std::vector<Pair>> pairs(others.size());
+  // Those around one slice of `own`; an odd one out is before or after it.
+  const auto time_around = [&](std::optional<size_t> before, std::optional<size_t> after) {
+    const double before_seconds = before ? slice(others[*before]) : 0;
+    const double own_seconds = slice(own);
+    if (before) pairs[*before].push_back({own_seconds, before_seconds});
+    if (after) pairs[*after].push_back({own_seconds, slice(others[*after])});
+  };
+  std::vector<std::optional<size_t>> order(others.size() + others.size() % 2);
+  for (size_t i = 0; i < others.size(); ++i) order[i] = i;
   double spent = 0;
   for (int round = 0; round < pace.rounds || spent < pace.seconds; ++round) {
+    std::shuffle(order.begin(), order.end(), random);
     spent += seconds_of([&] {
-      for (size_t i = 0; i < others.size(); i += 2) {
-        const double before = slice(others[i]), own_seconds = slice(own);
-        pairs[i].push_back({own_seconds, before});
-        if (i + 1 < others.size()) pairs[i + 1].push_back({own_seconds, slice(others[i + 1])});
-      }
+      for (size_t i = 0; i < order.size(); i += 2) time_around(order[i], order[i + 1]);
     });
   }
   return pairs;
 }
 
-double median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
-  return values[values.size() / 2];
-}
+double median(std::vector<double> values) { return nearest_rank(values, 2); }
 
-double median_ratio(const std::vector<Pair>& pairs) {
+Quartiles ratio_quartiles(const std::vector<Pair>& pairs) {
   std::vector<double> ratios;
   for (const Pair& pair : pairs) ratios.push_back(pair.other / pair.own);
-  return median(ratios);
+  return {nearest_rank(ratios, 1), nearest_rank(ratios, 2), nearest_rank(ratios, 3)};
 }
 
 }  // namespace uk::bench

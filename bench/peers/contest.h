@@ -13,10 +13,10 @@ namespace uk::bench {
 // Something that is timed: run(thread, call) for call = 0, 1, ... on all its threads together.
 class Entrant {
  public:
-  // A slice of it has as many calls as fill `slice_seconds`, but one at least.
+  // A slice of it has as many calls as fill about `slice_seconds`, but one at least.
   Entrant(int threads, double slice_seconds, std::function<void(int, int64_t)> run);
-  // The seconds of a call, the mean of a slice.
-  double time_slice();
+  // The seconds of a call, the mean of a slice that lasts `length` times as long as others.
+  double time_slice(double length);
 
  private:
   double time_calls(int64_t calls);
@@ -39,13 +39,18 @@ struct Pace {
 };
 
 // pairs[other][round]. Each slice of another is next to a slice of `own`, so that a change of the
-// clock frequency or a disturbance hits both alike; one of `own` has another on either side.
+// clock frequency hits both alike; one of `own` has another on either side. In each round the
+// others come in a new order, on a new side of `own`, and slices have new lengths: a disturbance in
+// a rhythm of its own does not hit the same contestant every time, but drives the quartiles apart.
 std::vector<std::vector<Pair>> time_in_pairs(Entrant& own, std::vector<Entrant>& others,
                                              const Pace& pace);
 
 double median(std::vector<double> values);
-// The median of other / own: how many times as fast `own` is.
-double median_ratio(const std::vector<Pair>& pairs);
+struct Quartiles {
+  double lower, median, upper;
+};
+// Of other / own: how many times as fast `own` is.
+Quartiles ratio_quartiles(const std::vector<Pair>& pairs);
 
 }  // namespace uk::bench
 

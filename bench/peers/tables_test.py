@@ -13,34 +13,49 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 CONTEXT = {"cpu": "a CPU", "peers": "one 1, two 2", "date": "2026-01-02T03:04:05+00:00"}
 
 
+def quartiles(**medians: float) -> dict[str, float]:
+    """5 % off on either side: of 16 pairs, the median is certain to 1.57 * 0.1 / 4 = 3.9 %."""
+    return {f"{name}{end}": value * factor for name, value in medians.items()
+            for end, factor in (("_q1", 0.95), ("", 1), ("_q3", 1.05))}
+
+
 def cell(name: str, milliseconds: float = 1, **figures: float) -> dict[str, object]:
     return {"name": f"{name}/iterations:1/manual_time", "real_time": milliseconds, "threads": 1,
-            "GFLOP/s": 50, "peak%": 95, **figures}
+            "GFLOP/s": 50, "cells_of_kind": 13, "pairs": 16, **quartiles(**{"peak%": 95}), **figures}
 
 
 def against(one: float, two: float) -> dict[str, float]:
-    return {"one": one, "one_GFLOP/s": 50 / one, "two": two, "two_GFLOP/s": 50 / two,
-            "naive": 0.5, "naive_GFLOP/s": 100}
+    return {**quartiles(one=one, two=two, naive=0.5),
+            "one_GFLOP/s": 50 / one, "two_GFLOP/s": 50 / two, "naive_GFLOP/s": 100}
 
 
 class TablesTest(unittest.TestCase):
     def run_on(self, *cells: dict[str, object]) -> subprocess.CompletedProcess[str]:
+        return self.run_on_files({"context": CONTEXT, "benchmarks": cells})
+
+    def run_on_files(self, *contents: object) -> subprocess.CompletedProcess[str]:
         with tempfile.TemporaryDirectory() as directory:
-            path = Path(directory) / "result.json"
-            path.write_text(json.dumps({"context": CONTEXT, "benchmarks": cells}))
-            return subprocess.run([sys.executable, ROOT / "bench/peers.py", path],
+            paths = [Path(directory) / f"result{i}.json" for i in range(len(contents))]
+            for path, content in zip(paths, contents):
+                path.write_text(json.dumps(content))
+            return subprocess.run([sys.executable, ROOT / "bench/peers.py", *paths],
                                   capture_output=True, text=True)
+
+    def assert_refused(self, ran: subprocess.CompletedProcess[str], reason: str) -> None:
+        self.assertEqual((ran.returncode, ran.stderr.count("\n")), (2, 1), ran.stderr)
+        self.assertIn(reason, ran.stderr)
 
     def test_mean_and_worst_are_against_the_best_peer_of_each_cell(self) -> None:
         ran = self.run_on(cell("f32/1x2x3/packed/threads:1", **against(4, 8)),
                           cell("f32/4x5x6/packed/threads:1", **against(2, 0.25)))
         self.assertEqual(ran.returncode, 0, ran.stderr)
-        self.assertIn("| f32 | operands packed | 1 | 2 | 1.00 | 0.25 at 4x5x6 (two) | 4x5x6 0.25 |",
+        self.assertIn("| f32 | operands packed | 1 | 2 of 13 | 1.00 | 0.25 at 4x5x6 (two) | 4x5x6 0.25 |",
                       ran.stdout)
 
     def test_what_misses_its_bar_is_bold(self) -> None:
-        ran = self.run_on(cell("f32/128x5x6/packed/threads:1", **against(0.95, 1), **{"peak%": 90}),
-                          cell("f32/16x5x6/packed/threads:1", **against(1, 1), **{"peak%": 90}))
+        peak = quartiles(**{"peak%": 90})
+        ran = self.run_on(cell("f32/128x5x6/packed/threads:1", **against(0.95, 1), **peak),
+                          cell("f32/16x5x6/packed/threads:1", **against(1, 1), **peak))
         self.assertIn("| 128x5x6 | 50.0 | **90.0** | 0.50 | **0.95** |", ran.stdout)
         self.assertIn("| 16x5x6 | 50.0 | 90.0 | 0.50 | 1.00 |", ran.stdout)
 
@@ -58,13 +73,70 @@ class TablesTest(unittest.TestCase):
     def test_a_figure_above_what_the_machine_can_do_fails(self) -> None:
         ran = self.run_on(cell("f32/4x5x6/packed/threads:1", **against(1, 1), **{"peak%": 101.5}))
         self.assertEqual(ran.returncode, 1)
-        self.assertIn("f32 4x5x6 packed, 1 threads: peak% 101.5", ran.stderr)
+        self.assertIn("f32 4x5x6 operands packed, threads: 1: peak% 101.5", ran.stderr)
 
     def test_a_failed_cell_is_refused(self) -> None:
         ran = self.run_on({"name": "f32/4x5x6/packed/threads:1", "error_occurred": True,
                            "error_message": "one is wrong"})
         self.assertEqual(ran.returncode, 2)
         self.assertIn("one is wrong", ran.stderr)
+
+    def test_a_disturbed_cell_is_named_and_counts_in_no_table(self) -> None:
+        wild = {**against(0.5, 1), "naive_q1": 0.45, "naive_q3": 0.6}  # 1.57 * 0.3 / 4
+        ran = self.run_on(cell("f32/1x2x3/packed/threads:1", **against(2, 2)),
+                          cell("f32/4x5x6/packed/threads:1", **wild))
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        self.assertIn("| f32 | operands packed | 1 | 1 of 13 | 2.00 |", ran.stdout)
+        self.assertIn("than 5 %: f32 4x5x6 operands packed, threads: 1 (naive, 11.8 %).\n", ran.stdout)
+        self.assertEqual(ran.stdout.count("4x5x6"), 1)
+
+    def test_more_pairs_make_a_median_certain(self) -> None:
+        wild = {**against(0.5, 1), "naive_q1": 0.45, "naive_q3": 0.6}
+        ran = self.run_on(cell("f32/4x5x6/packed/threads:1", **{**wild, "pairs": 100}))
+        self.assertIn("1 of 13", ran.stdout)
+
+    def test_of_cells_measured_twice_the_most_certain_counts(self) -> None:
+        name = "f32/4x5x6/packed/threads:1"
+        certain = cell(name, **against(2, 2))
+        wild = cell(name, **{**against(1, 1), "naive_q3": 0.6})
+        for cells in ((certain, wild), (wild, certain)):
+            self.assertIn("2.00 at 4x5x6", self.run_on(*cells).stdout)
+
+    def test_only_what_the_tables_show_disturbs_a_cell(self) -> None:
+        ran = self.run_on(cell("f32/4x5x6/packed/threads:1", **{**against(0.5, 1), "two_q3": 3}))
+        self.assertIn("1 of 13", ran.stdout)
+
+    def test_a_run_of_disturbed_cells_alone_has_no_table(self) -> None:
+        ran = self.run_on(cell("f32/4x5x6/packed/threads:1", **against(1, 1), **{"peak%_q1": 9}))
+        self.assertEqual((ran.returncode, ran.stdout.count("| --- |")), (0, 0), ran.stderr)
+
+    def test_files_of_different_machines_are_refused(self) -> None:
+        cells = [cell("f32/4x5x6/packed/threads:1", **against(1, 1))]
+        first = {"context": CONTEXT, "benchmarks": cells}
+        for name in ("cpu", "peers"):
+            other = {"context": {**CONTEXT, name: "another"}, "benchmarks": cells}
+            self.assert_refused(self.run_on_files(first, other), "different CPUs or peers: a")
+        later = {"context": {**CONTEXT, "date": "2026-01-04T00:00:00"}, "benchmarks": cells}
+        self.assertIn("a CPU, 2026-01-02 to 2026-01-04; against", self.run_on_files(later, first).stdout)
+
+    def test_a_malformed_result_is_refused_in_one_line(self) -> None:
+        name = "f32/4x5x6/packed/threads:1"
+        good = cell(name, **against(1, 1))
+        for left_out in ("real_time", "GFLOP/s", "peak%", "peak%_q3", "one", "two_q1", "cells_of_kind",
+                         "pairs"):
+            bad = {key: value for key, value in good.items() if key != left_out}
+            self.assert_refused(self.run_on(bad), f"{name}: '{left_out}' is no number above 0")
+        for value in (0, -1, "1", None, float("nan"), float("inf")):
+            self.assert_refused(self.run_on({**good, "one": value}), f"{name}: 'one' is no number")
+        for cold_or_two, lacks in (("cold/threads:1", "read%"), ("threads:2", "gain")):
+            self.assert_refused(self.run_on({**good, "name": f"f32/4x5x6/packed/{cold_or_two}"}), lacks)
+        for left_out in CONTEXT:
+            context = {key: value for key, value in CONTEXT.items() if key != left_out}
+            self.assert_refused(self.run_on_files({"context": context, "benchmarks": [good]}), left_out)
+        self.assert_refused(self.run_on_files({"context": {**CONTEXT, "cpu": 7}, "benchmarks": [good]}),
+                            "'cpu' is no text")
+        for content in ([], None, {"context": None}, {"context": CONTEXT, "benchmarks": [7]}):
+            self.assert_refused(self.run_on_files(content), "not a result of bench_ops")
 
     def test_what_is_no_result_is_refused_in_one_line(self) -> None:
         ran = self.run_on()

@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Callable, Iterator
 
+from bench.results import MOST_PERCENT, OP_NAME, PEER_SPEED
 from generator import library
 from generator.model import BITS, TYPES, RequestError, Tile
 
-MOST_PERCENT = 101.0
 PLACES = ("L1", "L2", "mem")  # where the panels of a tile lie
 
 # The types of whole operations, by the names that bench_ops gives them.
@@ -187,7 +187,7 @@ class _Record:
         for item in value:
             yield _Record(f"{self.place}: {item.get('name') or item.get('symbol')}", item)
 
-    def match(self, name: str, pattern: str) -> re.Match[str]:
+    def match(self, name: str, pattern: str | re.Pattern[str]) -> re.Match[str]:
         found = re.match(pattern, self.text(name))
         if not found:
             raise ReportError(f"{self.place}: {name} '{self.text(name)}' is not understood")
@@ -229,9 +229,12 @@ def _best(repetitions: list[_Record], speed: str, percent: str, of_what: str) ->
 
 def _tile(record: _Record, symbol: str) -> Tile:
     try:
-        return Tile.from_symbol(symbol)
+        tile = Tile.from_symbol(symbol)
     except RequestError as error:
         raise ReportError(f"{record.place}: {error}") from None
+    if tile.isa not in library.levels(tile.arch):
+        raise ReportError(f"{record.place}: unknown level '{tile.isa}'")
+    return tile
 
 
 def _is_hand(tile: Tile) -> bool:
@@ -274,8 +277,7 @@ def _read_ops(data: _Record, into: Measured, source: str) -> None:
     if isinstance(context, dict):
         into.peers = str(context.get("peers", into.peers))
     for b in _benchmarks(data):
-        type_name, m, n, k, form, cold, threads = b.match(
-            "name", r"(\w+)/(\d+)x(\d+)x(\d+)/(packed|rows|nk|kn)(/cold)?/threads:(\d+)").groups()
+        type_name, m, n, k, form, cold, threads = b.match("name", OP_NAME).groups()
         if type_name not in OP_TYPES:
             raise ReportError(f"{b.place}: unknown type '{type_name}'")
         tile, level, instruction = b.match("label", r"(\w+) (\w+), of (.+)").groups()
@@ -285,9 +287,9 @@ def _read_ops(data: _Record, into: Measured, source: str) -> None:
             into.note_peak(OP_TYPES[type_name], level, instruction, 100 * gops / percent)
         if "read%" in b.members:
             _possible(b.place, b.number("read%"), "the read bandwidth")
-        peers = {name.removesuffix("_GFLOP/s"):
-                 PeerFigure(b.positive(name.removesuffix("_GFLOP/s")), b.positive(name))
-                 for name in b.members if name.endswith("_GFLOP/s")}
+        peers = {name.removesuffix(PEER_SPEED):
+                 PeerFigure(b.positive(name.removesuffix(PEER_SPEED)), b.positive(name))
+                 for name in b.members if name.endswith(PEER_SPEED)}
         into.ops.append(OpFigure(
             source, OP_TYPES[type_name], (int(m), int(n), int(k)), form, bool(cold), int(threads), tile,
             level, gops, percent, b.maybe("bound%"), b.maybe("scaling"), peers))
@@ -331,6 +333,8 @@ def load(path: Path) -> tuple[Provenance, _Record]:
     file = _Record(path.name, content)
     provenance = Provenance(*(file.text(name) for name in ("command", "cpu", "compiler", "version",
                                                           "date")), file.number("seconds"))
+    if not provenance.command.strip():
+        raise ReportError(f"{path.name} has an empty 'command'")
     return provenance, _Record(path.name, content["data"])
 
 

@@ -17,7 +17,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Iterator
 
-from bench.report.data import MOST_PERCENT, OP_TYPES, PLACES, ReportError, load
+from bench.report.data import OP_TYPES, PLACES, ReportError, load
+from bench.results import MOST_PERCENT
 from bench.tile_runs import ABOVE_PEAK, ABSENT_LEVEL, ARCH, cpu_name
 from generator import library
 from generator.library import replace_file
@@ -45,13 +46,14 @@ _IN_TURNS = ("--benchmark_repetitions=5", "--benchmark_enable_random_interleavin
 def _benchmark(name: str, program: Path, minutes: float, pattern: str = "",
                options: tuple[str, ...] = ()) -> Source:
     filters = (f"--benchmark_filter={pattern}",) if pattern else ()
-    return Source(name, (str(program), *filters, *options, "--benchmark_out_format=json"), "--benchmark_out=", "",
-                  (program,), minutes)
+    command = (str(program), *filters, *options, "--benchmark_out_format=json")
+    return Source(name, command, "--benchmark_out=", "", (program,), minutes)
 
 
 def _of_generator() -> tuple[Path, ...]:
     return tuple(path for folder in ("generator", "arch", "ukernel")
-                 for path in (_ROOT / folder).rglob("*") if path.suffix in (".py", ".j2", ".h", ".inc"))
+                 for path in (_ROOT / folder).rglob("*")
+                 if path.suffix in (".py", ".j2", ".h", ".inc", ".cc"))
 
 
 def sources(build: Path, grid: Path) -> Iterator[Source]:

@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 
+#include "bench/machine.h"
 #include "bench/peak.h"
 #include "ukernel/ukernel.h"
 
@@ -16,7 +17,6 @@ namespace uk::bench {
 namespace {
 
 constexpr double kPeakSeconds = 0.1, kReadSeconds = 0.6;
-constexpr size_t kMemoryBytes = 256u << 20;
 constexpr size_t kHugePage = 2u << 20;
 
 struct Type {
@@ -42,9 +42,8 @@ void bench_peak(benchmark::State& state, uint32_t type, const char* isa) {
 }
 
 void bench_read(benchmark::State& state, size_t bytes) {
-  const size_t allocated = (bytes + kHugePage - 1) / kHugePage * kHugePage;
-  const std::unique_ptr<void, decltype(&std::free)> data(std::aligned_alloc(kHugePage, allocated),
-                                                         &std::free);
+  const std::unique_ptr<void, decltype(&std::free)> data(
+      std::aligned_alloc(kHugePage, round_up(bytes, kHugePage)), &std::free);
   if (!data) {
     state.SkipWithError("no memory for the buffer");
     return;
@@ -80,7 +79,7 @@ int run(int argc, char** argv) {
   benchmark::RegisterBenchmark("read/L1", bench_read, half_of_cache(1, 32u << 10))->UseManualTime();
   benchmark::RegisterBenchmark("read/L2", bench_read, half_of_cache(2, 512u << 10))
       ->UseManualTime();
-  benchmark::RegisterBenchmark("read/mem", bench_read, kMemoryBytes)->UseManualTime();
+  benchmark::RegisterBenchmark("read/mem", bench_read, bytes_beyond_cache())->UseManualTime();
 
   // Each repeats itself as often as it needs, so one iteration is enough.
   std::string one_iteration = "--benchmark_min_time=0";

@@ -9,6 +9,8 @@ import math
 import os
 import re
 import stat
+import subprocess
+import sys
 import tempfile
 import unittest
 from html.parser import HTMLParser
@@ -308,6 +310,11 @@ class RefusalTest(Case):
                 ("tiles-x-L1", {"benchmarks": [{**TILES[0], "label": "?"}]}, "is not understood"),
                 ("ops-f32-1", {"benchmarks": [{**OPS[0], "name": "f31/1x1x1/nk/threads:1"}]}, "'f31'"),
                 ("ops-f32-1", {"benchmarks": [{k: v for k, v in OPS[0].items() if k != "naive"}]}, "'naive'"),
+                ("ops-f32-1", {"benchmarks": [{**OPS[0], "name": "f32/1x1x0/nk/threads:1"}]},
+                 "is not understood"),
+                ("tiles-x-L1", {"benchmarks": [{**TILES[0], "name": f"{symbol('6x16x1', 'avx9')}/L1"}]},
+                 "unknown level 'avx9'"),
+                ("code", {"requests": [{"symbol": symbol("6x16x1", "avx9"), "code_bytes": 1}]}, "'avx9'"),
                 ("copies", {"benchmarks": [{"name": "pack/x8/1x1/n/1KiB"}]}, "'bytes_per_second'"),
                 ("code", {"requests": [{"symbol": symbol("6x16x1"), "code_bytes": None}]}, "'code_bytes'"),
                 ("time", {}, "has no number 'requests'")):
@@ -316,6 +323,12 @@ class RefusalTest(Case):
             self.assertIn(told, said)
             self.assertIn(f"{name}.json", said)
             (self.directory / f"{name}.json").unlink()
+
+    def test_an_empty_command(self) -> None:
+        for command in ("", " "):
+            empty = {**content("roofs", ALL["roofs"]), "command": command}
+            (self.directory / "roofs.json").write_text(json.dumps(empty))
+            self.assertEqual(self.refused(), "report: roofs.json has an empty 'command'\n")
 
     def test_a_file_of_nobody(self) -> None:
         self.write({"speeds": {}})
@@ -418,6 +431,24 @@ class MeasureTest(Case):
         code, said = self.measured()
         self.assertEqual((code, said.splitlines()[-1]), (1, "report: roofs: the reason"))
         self.assertEqual([path.name for path in self.out.iterdir()], ["grid.txt"])
+
+    def test_code_depends_on_all_that_the_generator_compiles(self) -> None:
+        generated, = (source for source in measure.sources(self.build, self.build / "grid")
+                      if source.name == "code")
+        for folder, hand_written in (("generator/memref", "mmt4d.cc"), ("arch", "*/*/*.cc")):
+            kernels = list((measure._ROOT / folder).glob(hand_written))
+            self.assertTrue(kernels)
+            self.assertLessEqual(set(kernels), set(generated.made_of))
+
+    def test_what_cannot_be_written_is_known_before_the_measurement(self) -> None:
+        no_block = self.directory / "no_block.md"
+        no_block.touch()
+        for option, path in (("--json", "/nonexistent/x"), ("--json", str(self.directory)),
+                             ("--update", "/nonexistent/x"), ("--update", str(no_block))):
+            ran = subprocess.run([sys.executable, measure._ROOT / "bench/generator_time.py", option, path],
+                                 capture_output=True, text=True, timeout=20)
+            self.assertEqual((ran.returncode, ran.stderr.count("\n")), (2, 1), ran.stderr)
+            self.assertIn(path, ran.stderr)
 
     def test_unknown_names_and_no_build(self) -> None:
         self.benchmark(ROOFS)
