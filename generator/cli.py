@@ -181,7 +181,7 @@ def _library(arguments: argparse.Namespace) -> None:
         extra.append(find_answer(request.tile(arguments.arch)).tile)
     asked = read_manifests(arguments.manifest)
     extra += [answer.tile for answer in _answers(asked, arguments.arch).values()]
-    load_emit()  # as what follows does, without a word on what is missing
+    load_emit()  # says so where Jinja2 is missing
     from generator.library_build import write_library_sources
     write_library_sources(arguments.arch, extra, arguments.out.absolute())
 
