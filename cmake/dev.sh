@@ -166,7 +166,7 @@ run_tests() { # <preset> [<ctest's options>...]
 }
 
 sources() {
-  find ukernel arch bench tests -name '*.h' -o -name '*.c' -o -name '*.cc' # .inc are tables
+  find ukernel arch bench generator tests -name '*.h' -o -name '*.c' -o -name '*.cc' # .inc are tables
 }
 
 install=yes

@@ -16,6 +16,7 @@ import time
 from dataclasses import dataclass
 from functools import cache, cached_property, partial
 from pathlib import Path
+from types import ModuleType
 from typing import Callable, Iterator
 
 from generator import library
@@ -35,6 +36,15 @@ def is_bitcode(kind: str) -> bool:
 
 
 # ---------------------------------------------------------------- source
+
+def load_emit() -> ModuleType:
+    """generator.emit, whose Jinja2 takes longer than all else where everything is cached."""
+    try:
+        from generator import emit
+    except ImportError as error:
+        raise RequestError(f"the generator needs Jinja2 (Debian: python3-jinja2): {error}") from None
+    return emit
+
 
 # The hand-written file with its rows left out, and then the one row.
 _HAND_SOURCE = """\
@@ -60,12 +70,8 @@ def source(answer: Answer) -> str:
             define=how.macro.replace("UK_", "UK_DEFINE_"))
     if isinstance(answer.tile, CopyTile):
         return emit_copies([answer.tile])
-    try:
-        from generator.emit import emit  # takes longer than all else where everything is cached
-    except ImportError as error:
-        raise RequestError(f"the generator needs Jinja2 (Debian: python3-jinja2): {error}") from None
     from generator.plan import make_plan
-    return emit([make_plan(answer.tile, how)])
+    return load_emit().emit([make_plan(answer.tile, how)])
 
 
 @cache
@@ -127,12 +133,15 @@ class Compiler:
                 *(["-emit-llvm"] if is_bitcode(kind) else [])]
 
     def run(self, what: str, directory: Path, arguments: list[str]) -> None:
+        """With -o among the arguments."""
         ran = subprocess.run([self.path, *arguments], cwd=directory, stdin=subprocess.DEVNULL,
                              capture_output=True, text=True, errors="replace")
         if ran.returncode:
             lines = ran.stderr.splitlines()
             first = next((line for line in lines if "error" in line), "".join(lines[:1]))
             raise RequestError(f"{self.path} failed on {what}: {first or f'exit {ran.returncode}'}")
+        if not (directory / arguments[arguments.index("-o") + 1]).exists():
+            raise RequestError(f"{self.path} wrote nothing for {what}: it is no compiler")
 
 
 # ---------------------------------------------------------------- progress
@@ -384,6 +393,9 @@ def write_output(options: Options, files: list[Path], index: dict, archive: str)
         names = [path.name for path in ready.iterdir()]
         (ready / INDEX).write_text(_index_text(index))
         stale = _old_files(out) - set(names)
+        for name in [*names, INDEX, *stale]:  # before the first is replaced
+            if (out / name).is_dir():
+                raise RequestError(f"{out / name}: a directory is where a file should be")
         out.mkdir(exist_ok=True)
         for name in [*names, INDEX]:  # the index last: what it names is there
             os.replace(ready / name, out / name)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from generator import library
-from generator.build import INDEX, SUFFIX, Options, build, default_compiler, source
+from generator.build import INDEX, SUFFIX, Options, build, default_compiler, load_emit, source
 from generator.coverage import add_coverage_parser
 from generator.library import HandRow
 from generator.model import RequestError, Tile
@@ -181,7 +181,8 @@ def _library(arguments: argparse.Namespace) -> None:
         extra.append(find_answer(request.tile(arguments.arch)).tile)
     asked = read_manifests(arguments.manifest)
     extra += [answer.tile for answer in _answers(asked, arguments.arch).values()]
-    from generator.library_build import write_library_sources  # needs Jinja2, which takes its time
+    load_emit()  # says so where Jinja2 is missing
+    from generator.library_build import write_library_sources
     write_library_sources(arguments.arch, extra, arguments.out.absolute())
 
 
@@ -215,7 +216,9 @@ def main(argv: list[str]) -> int:
         print(f"generator: {error}", file=sys.stderr)
         return EXIT_ERROR
     except OSError as error:
-        print(f"generator: {error.filename or ''}: {error.strerror}", file=sys.stderr)
+        # Of two files the second is the one to write; the other is a temporary.
+        name = error.filename2 or error.filename or ""
+        print(f"generator: {name}: {error.strerror}", file=sys.stderr)
         return EXIT_ERROR
     except KeyboardInterrupt:
         return 128 + signal.SIGINT

@@ -10,8 +10,9 @@ from functools import partial
 from typing import Iterable
 
 from generator import library
-from generator.build import Build, Options, Unit, make_index, tile_unit, tiles_to_make, write_output
-from generator.link_inputs import find_llvm_nm, read_undefined
+from generator.build import (Build, Options, Unit, load_emit, make_index, tile_unit, tiles_to_make,
+                             write_output)
+from generator.link_inputs import find_llvm_nm, find_mismatches, read_undefined
 from generator.link_mlir import TextOp, read_ops
 from generator.link_names import Call, TileCall, find_call
 from generator.model import BITS, RequestError, Tile
@@ -72,6 +73,7 @@ def harvest(inputs: list[str], nm: str | None, arch: str, levels: list[str]) -> 
         except RequestError as error:
             reasons.append(f"{op.place}: {op.name}: {error}")
     undefined = read_undefined(objects, nm or find_llvm_nm()) if objects else {}
+    reasons += find_mismatches(objects, arch)
     for symbol, place in undefined.items():
         try:
             if call := find_call(symbol, arch):
@@ -87,7 +89,6 @@ def harvest(inputs: list[str], nm: str | None, arch: str, levels: list[str]) -> 
 # ---------------------------------------------------------------- sources
 
 def _calls_source(answer: Answer, calls: list[Call]) -> str:
-    from generator.emit import TEMPLATES  # Jinja2 takes longer than all else where all is cached
     tile = answer.tile
     if isinstance(tile, Tile):
         op, tile_type = "mmt4d", "Mmt4dTile"
@@ -96,7 +97,7 @@ def _calls_source(answer: Answer, calls: list[Call]) -> str:
     else:
         op, tile_type = tile.op, f"CopyTile<uk_{tile.op}_tile_fn>"
         constants = [tile.tile0, tile.tile1, int(tile.width[1:]) // 8, str(tile.transposed).lower()]
-    return TEMPLATES.get_template("calls.cc.j2").render(
+    return load_emit().TEMPLATES.get_template("calls.cc.j2").render(
         op=op, tile=tile, tile_type=tile_type, constants=constants,
         forwarded=[call for call in calls if isinstance(call, TileCall)],
         calls=[call for call in calls if not isinstance(call, TileCall)])

@@ -1,4 +1,4 @@
-"""The symbols that object files, archives and LLVM bitcode leave undefined."""
+"""Object files, archives and LLVM bitcode: the symbols that they leave undefined."""
 
 from __future__ import annotations
 
@@ -8,10 +8,17 @@ import shutil
 import subprocess
 import tempfile
 from pathlib import Path
+from typing import BinaryIO, Iterator
 
 from generator.model import RequestError
 
-_LINE = re.compile(r"(?P<place>.*): (?P<symbol>\S+) (?P<kind>\S) \S+ \S+$")
+_LINE = re.compile(r"(?P<place>.*): (?P<symbol>.*) (?P<kind>\S) \S+ \S+$")
+
+_ELF = b"\x7fELF"
+_ELF_64_LITTLE = _ELF + b"\2\1"
+_ELF_MACHINES = {"x86_64": b"\x3e\0", "arm_64": b"\xb7\0"}
+_ARCHIVE, _THIN_ARCHIVE = b"!<arch>\n", b"!<thin>\n"
+_BITCODE = (b"BC\xc0\xde", b"\xde\xc0\x17\x0b")
 
 
 def find_llvm_nm() -> str:
@@ -27,27 +34,67 @@ def find_llvm_nm() -> str:
     return tool
 
 
+# ---------------------------------------------------------------- architecture
+
+def _members(file: BinaryIO) -> Iterator[bytes]:
+    """The first bytes of each member of an archive, from the first member on."""
+    while len(header := file.read(60)) == 60:
+        size, start = int(header[48:58]), file.tell()
+        yield file.read(min(size, 20))
+        file.seek(start + size + size % 2)
+
+
+def find_mismatches(paths: list[str], arch: str) -> list[str]:
+    """A line for each input with code for another architecture. What bitcode is for is not asked, nor
+    what a thin archive names."""
+    lines = []
+    for path in paths:
+        with open(path, "rb") as file:
+            head = file.read(20)
+            if head.startswith(_ARCHIVE):
+                file.seek(len(_ARCHIVE))
+                objects = [member for member in _members(file) if member.startswith(_ELF)]
+            else:
+                objects = [] if head.startswith((_THIN_ARCHIVE, *_BITCODE)) else [head]
+        if any(not o.startswith(_ELF_64_LITTLE) or o[18:20] != _ELF_MACHINES[arch] for o in objects):
+            lines.append(f"{path}: it is not 64-bit ELF for {arch}")
+    return lines
+
+
+# ---------------------------------------------------------------- symbols
+
+def _run_nm(tool: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    try:
+        return subprocess.run([tool, *arguments], capture_output=True, text=True, errors="replace")
+    except OSError as error:
+        raise RequestError(f"{tool}: {error.strerror}") from None
+
+
 def read_undefined(paths: list[str], tool: str) -> dict[str, str]:
     """Symbols that no input defines, and where each is called first."""
-    with tempfile.NamedTemporaryFile("w", prefix="link-inputs-", suffix=".txt") as names:
+    if "LLVM" not in _run_nm(tool, "--version").stdout:
+        raise RequestError(f"{tool} is not llvm-nm; --nm names another")
+    with tempfile.NamedTemporaryFile(prefix="link-inputs-", suffix=".txt") as names:
         # There may be more than fit a command line.
-        names.writelines('"{}"\n'.format(p.replace("\\", "\\\\").replace('"', '\\"')) for p in paths)
+        for path in map(os.fsencode, paths):
+            names.write(b'"%b"\n' % path.replace(b"\\", b"\\\\").replace(b'"', b'\\"'))
         names.flush()
-        command = [tool, "--extern-only", "--print-file-name", "--format=posix", f"@{names.name}"]
-        try:
-            ran = subprocess.run(command, capture_output=True, text=True, errors="replace")
-        except OSError as error:
-            raise RequestError(f"{tool}: {error.strerror}") from None
+        ran = _run_nm(tool, "--extern-only", "--print-file-name", "--format=posix", f"@{names.name}")
     if ran.returncode:
         lines = [line for line in ran.stderr.splitlines() if line.strip()]
         first = next((line for line in lines if "error" in line), "".join(lines[:1]))
         raise RequestError(re.sub(r"^\S+: (error: )?", "", first) or f"{tool} failed")
     undefined: dict[str, str] = {}
     defined = set()
-    for line in ran.stdout.splitlines():
-        if match := _LINE.match(line):
-            if match["kind"] == "U":
-                undefined.setdefault(match["symbol"], match["place"])
-            elif match["kind"] not in "wv":
-                defined.add(match["symbol"])
+    for line in filter(None, ran.stdout.split("\n")):
+        match = _LINE.match(line)
+        if not match:
+            raise RequestError(f"{tool} printed '{line}', which cannot be read")
+        if match["symbol"] == "__gnu_lto_slim":
+            raise RequestError(f"{match['place']}: GCC's -flto left no code in it, only what GCC itself "
+                               "reads; -ffat-lto-objects keeps the code")
+        if match["kind"] == "U":
+            undefined.setdefault(match["symbol"], match["place"])
+        elif match["kind"] not in "wv":
+            defined.add(match["symbol"])
     return {symbol: place for symbol, place in undefined.items() if symbol not in defined}

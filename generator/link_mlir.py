@@ -6,16 +6,19 @@ import re
 from dataclasses import dataclass
 from typing import Iterator
 
-from generator.link_names import View, copy_width, matmul_type, mmt4d_tile
+from generator.link_names import View, copy_width, matmul_type, mmt4d_tile, read_number
 from generator.model import RequestError
 from generator.requests import Request
 
-# With quotes, an op is in its generic form.
+# A name in quotes before operands is an op in its generic form; other strings are none, such as what a
+# transform script matches.
+_STRING_OR_COMMENT = re.compile(r'"(?:[^"\\\n]|\\.)*"(?P<operands>\s*\(\s*[%)])?|//[^\n]*')
 _OP = re.compile(r'(?P<quote>"?)\b(?P<op>linalg\.mmt4d|(?:tensor|linalg)\.(?:un)?pack)\b(?!\.)')
-_MMT4D = re.compile(r"\s*(?:\{[^{}]*\}\s*)?ins\((?P<ins>.*?)\bouts\((?P<outs>[^:]*:\s*\S+)", re.DOTALL)
+_OPENING_BRACE, _BRACE = re.compile(r"\s*\{"), re.compile(r"[{}]")
+_MMT4D = re.compile(r"\s*ins\((?P<ins>.*?)\bouts\((?P<outs>[^:]*:\s*\S+)", re.DOTALL)
 _COPY = re.compile(r"[^:]*?(?:\bpadding_value\([^)]*\)[^:]*?)?\binner_dims_pos\s*=\s*\[(?P<dims>[^\]]*)\]"
                    r"\s*inner_tiles\s*=\s*\[(?P<tiles>[^\]]*)\][^:]*:(?P<types>[^\n]*\s*->\s*\S+)")
-_TYPE = re.compile(r"\b(?:tensor|memref)<(?P<sizes>(?:(?:\?|\d+)x)*)(?P<element>[A-Za-z]\w*)")
+_TYPE = re.compile(r"\b(?:tensor|memref)<(?P<sizes>(?:(?:\?|[0-9]+)x)*)(?P<element>[A-Za-z]\w*)")
 
 
 @dataclass(frozen=True)
@@ -34,13 +37,25 @@ class TextOp:
 
 
 def _views(text: str) -> list[View]:
-    return [View(tuple(None if size == "?" else int(size) for size in match["sizes"].split("x")[:-1]),
-                 match["element"])
+    return [View(tuple(None if size == "?" else read_number(size)
+                       for size in match["sizes"].split("x")[:-1]), match["element"])
             for match in _TYPE.finditer(text)]
 
 
+def _skip_attributes(text: str, at: int) -> int:
+    """Behind the dictionary of attributes that may be here."""
+    if not _OPENING_BRACE.match(text, at):
+        return at
+    depth = 0
+    for brace in _BRACE.finditer(text, at):
+        depth += 1 if brace[0] == "{" else -1
+        if depth == 0:
+            return brace.end()
+    raise RequestError("its attributes do not end")
+
+
 def _mmt4d(place: str, name: str, text: str, at: int) -> TextOp:
-    match = _MMT4D.match(text, at)
+    match = _MMT4D.match(text, _skip_attributes(text, at))
     views = _views(match["ins"] + match["outs"]) if match else []
     if len(views) != 3:
         raise RequestError("its types cannot be read")
@@ -63,15 +78,20 @@ def _copy(place: str, name: str, text: str, at: int) -> TextOp | None:
     for tile in tiles:
         if not tile.isdecimal():
             raise RequestError(f"the tile size '{tile}' is dynamic: a tile has a fixed shape")
+    outer, inner = map(read_number, dims)
     return TextOp(place, name, copy_width(views[0].element, views[1].element), name.partition(".")[2],
-                  tuple(map(int, tiles)), "t" if int(dims[0]) > int(dims[1]) else "")
+                  tuple(map(read_number, tiles)), "t" if outer > inner else "")
+
+
+def _blank(match: re.Match[str]) -> str:
+    return match[0] if match["operands"] else '""' if match[0].startswith('"') else ""
 
 
 def read_ops(path: str) -> Iterator[TextOp | str]:
     """The ops that want tiles; for those that can have none, a line that says why."""
     try:
         with open(path, encoding="utf-8") as file:
-            text = re.sub(r"//[^\n]*", "", file.read())
+            text = _STRING_OR_COMMENT.sub(_blank, file.read())
     except UnicodeDecodeError:
         raise RequestError(f"{path}: not a text file") from None
     line, counted = 1, 0

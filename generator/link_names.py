@@ -16,7 +16,7 @@ _COPIES = {"uk_memref_pack": "pack", "uk_memref_unpack": "unpack"}
 _MEMREF_CALL = re.compile(
     rf"(?P<by_pointer>_mlir_ciface_)?(?P<function>{_MMT4D}|uk_memref_[a-z0-9]+)(?:_(?P<rest>.*))?$")
 _TILE = re.compile(r"uk_(mmt4d|pack|unpack)_tile_")
-_VIEW = re.compile(r"view(?P<sizes>(?:(?:s|\d+)x)*)(?P<element>[A-Za-z]\w*?)(?:as(?P<space>\d+))?$")
+_VIEW = re.compile(r"view(?P<sizes>(?:(?:s|[0-9]+)x)*)(?P<element>[A-Za-z]\w*?)(?:as(?P<space>[0-9]+))?$")
 
 # As linalg.mmt4d extends them: with their sign.
 _MATMUL_ELEMENTS = {"f64": "f64", "f32": "f32", "f16": "f16", "bf16": "bf16", "i32": "s32", "i16": "s16",
@@ -28,6 +28,15 @@ _COPIED_ELEMENTS = {"f64": "x64", "f32": "x32", "f16": "x16", "bf16": "x16", "i6
 _SPECIAL_SPACE = 256
 
 Size = int | None  # None: known to the descriptor alone
+
+
+def read_number(text: str) -> int:
+    """A size or a position, as MLIR's index holds it."""
+    if not re.fullmatch("[0-9]+", text):
+        raise RequestError(f"'{text}' is not a number")
+    if len(text) > 19 or int(text) >= 2**63:  # Python itself reads no more than 4300 digits
+        raise RequestError(f"{text[:20]}{'...' * (len(text) > 20)} is 2^63 or more, which no index holds")
+    return int(text)
 
 
 @dataclass(frozen=True)
@@ -43,8 +52,8 @@ class View:
         match = _VIEW.match(text)
         if not match:
             raise RequestError(f"'{text}' is not a memref, such as view4x8xf32 or viewsxsxf32as1")
-        sizes = tuple(None if s == "s" else int(s) for s in match["sizes"].split("x")[:-1])
-        return View(sizes, match["element"], int(match["space"] or 0))
+        sizes = tuple(None if s == "s" else read_number(s) for s in match["sizes"].split("x")[:-1])
+        return View(sizes, match["element"], read_number(match["space"] or "0"))
 
     @property
     def text(self) -> str:

@@ -220,8 +220,8 @@ class Primitive:
 
 
 _SYMBOL = re.compile(
-    r"uk_mmt4d_tile_(?P<types>[a-z0-9]+?)_(?P<m0>\d+)x(?P<n0>\d+)x(?P<k0>\d+)_(?P<arch>x86_64|arm_64)_"
-    r"(?P<isa>[a-z0-9_]+?)(?P<f32acc>_f32acc)?$")
+    r"uk_mmt4d_tile_(?P<types>[a-z0-9]+?)_(?P<m0>[0-9]{1,9})x(?P<n0>[0-9]{1,9})x(?P<k0>[0-9]{1,9})_"
+    r"(?P<arch>x86_64|arm_64)_(?P<isa>[a-z0-9_]+?)(?P<f32acc>_f32acc)?$")
 
 
 @dataclass(frozen=True)

@@ -124,11 +124,12 @@ class StridedTiles {
 void mmt4d_of_memrefs(const Mmt4dTile& tile, const Memref<4>& lhs_memref,
                       const Memref<4>& rhs_memref, const Memref<4>& out_memref, uk_index_t m,
                       uk_index_t n, uk_index_t k) {
+  if (m <= 0 || n <= 0 || k <= 0) return;  // OUT has nothing to add to, or stays as it is
   const Tiles lhs(lhs_memref, tile.m0, tile.k0, tile.lhs_bytes);
   const Tiles rhs(rhs_memref, tile.n0, tile.k0, tile.rhs_bytes);
   const Tiles out(out_memref, tile.m0, tile.n0, tile.out_bytes);
-  const Mmt4dWalk walk = {m, n, k, lhs.tile_bytes(), rhs.tile_bytes(), out.tile_bytes(),
-                          tile.out_bytes > 2};
+  const Mmt4dWalk walk = {
+      m, n, k, lhs.tile_bytes(), rhs.tile_bytes(), out.tile_bytes(), tile.out_bytes > 2};
   StridedTiles strided(lhs, rhs, out, k);
   if (!strided.all_dense()) {
     walk.for_each_tile([&](uk_index_t i, uk_index_t j, uk_index_t k_from, uk_index_t k1, bool) {
@@ -136,10 +137,11 @@ void mmt4d_of_memrefs(const Mmt4dTile& tile, const Memref<4>& lhs_memref,
     });
     return;
   }
-  walk.for_each_tile([&](uk_index_t i, uk_index_t j, uk_index_t k_from, uk_index_t k1, bool prefetch) {
-    tile.function(out.at(i, j), lhs.at(i, k_from), rhs.at(j, k_from), k1,
-                  UK_MMT4D_ACCUMULATE | (prefetch ? UK_MMT4D_PREFETCH_RHS : 0));
-  });
+  walk.for_each_tile(
+      [&](uk_index_t i, uk_index_t j, uk_index_t k_from, uk_index_t k1, bool prefetch) {
+        tile.function(out.at(i, j), lhs.at(i, k_from), rhs.at(j, k_from), k1,
+                      UK_MMT4D_ACCUMULATE | (prefetch ? UK_MMT4D_PREFETCH_RHS : 0));
+      });
 }
 
 }  // namespace uk

@@ -13,7 +13,7 @@ import unittest
 from pathlib import Path
 
 from generator import library
-from tests.generator.support import ARCH, COMPILER, generator_command, run_generator
+from tests.generator.support import ARCH, COMPILER, generator_command, main, other_arch, run_generator
 
 # Logs what it compiles, and fails, or hangs, on the tile named in a file beside it.
 _COMPILER = """\
@@ -270,6 +270,7 @@ class ErrorTest(BuildCase):
         for arguments, message in (
                 ([*good, "--cc", nothing], f"compiler '{nothing}' not found"),
                 ([*good, "--cc", "false"], "it is no compiler"),
+                ([*good, "--cc", "true"], r"/true wrote nothing for uk_\w+.cc: it is no compiler"),
                 ([*good, "--emit", "bitcode", "--cc", "g++"], "bitcode needs clang"),
                 ([*good, "--arch", "arm_64"], "unknown level 'avx2_fma'; there are neon"),
                 ([*good, "--manifest", nothing], f"{nothing}: No such file"),
@@ -281,6 +282,16 @@ class ErrorTest(BuildCase):
             with self.subTest(arguments[-2:]):
                 self.assert_refused(message, *arguments)
 
+    def test_an_output_that_cannot_be_replaced(self) -> None:
+        self.build([_GENERATED])
+        first = (self.out / "libuk_tiles.a").read_bytes()
+        (self.out / "index.json").unlink()
+        (self.out / "index.json").mkdir()
+        ran = run_generator(*self.arguments(_THREE))
+        self.assertEqual((ran.returncode, ran.stderr), (
+            2, f"generator: {self.out / 'index.json'}: a directory is where a file should be\n"))
+        self.assertEqual((self.out / "libuk_tiles.a").read_bytes(), first)
+
     def test_unwritable_output(self) -> None:
         self.out.parent.write_text("a file where a directory should be")
         ran = run_generator(*self.arguments([_GENERATED]))
@@ -289,4 +300,4 @@ class ErrorTest(BuildCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    main(other_arch("x86_64"))

@@ -6,12 +6,30 @@ import ctypes
 import random
 import subprocess
 
+from generator import library
 from generator.link_names import View
 from generator.model import TYPES
 from tests.generator import memrefs
-from tests.generator.link_support import CIFACE, LinkCase, main, missing_level, missing_llvm_nm
+from tests.generator.link_support import CIFACE, LinkCase, missing_level, missing_llvm_nm
 from tests.generator.memrefs import Memref
-from tests.generator.support import COMPILER
+from tests.generator.support import COMPILER, main, other_arch
+
+# The exit code says what went wrong; an overflow ends it by a signal.
+_EMPTY_PRODUCTS = """\
+#include "generator/memref/memref.h"
+
+int calls = 0;
+void count(void*, const void*, const void*, uk_index_t, uint32_t) { ++calls; }
+
+int main() {
+  const uk::Mmt4dTile tile = {count, 4, 8, 1, 4, 4, 4};
+  const uk::Memref<4> none = {nullptr, nullptr, 0, {0, 0, 0, 0}, {0, 0, 1, 1}};
+  const uk_index_t huge = uk_index_t{1} << 62;
+  const uk_index_t empty[][3] = {{2, 3, 0}, {0, 3, huge}, {2, 0, huge}, {huge, huge, 0}};
+  for (const auto& e : empty) uk::mmt4d_of_memrefs(tile, none, none, none, e[0], e[1], e[2]);
+  return calls;
+}
+"""
 
 _MLIR_ELEMENT = {"s32": "i32", "s16": "i16", "s8": "i8"}
 
@@ -104,6 +122,14 @@ class Mmt4dTest(Execution):
                     [m1, k1, 4, 1], [n1, k1, 8, 1], [m1, n1, 4, 8])]
                 self.check(functions, symbol, "f32f32f32", *operands, f"{m1}x{n1}x{k1}")
 
+    def test_empty_products_call_no_tile(self) -> None:
+        text, made = self.directory / "empty.cc", self.directory / "empty"
+        text.write_text(_EMPTY_PRODUCTS)
+        subprocess.run([COMPILER, "-std=c++17", "-fsanitize=undefined", "-fsanitize-undefined-trap-on-error",
+                        f"-I{library.ROOT}", text, library.ROOT / "generator/memref/mmt4d.cc", "-o", made],
+                       check=True)
+        self.assertEqual(subprocess.run([made]).returncode, 0)
+
     def test_one_operand_tells_a_size(self) -> None:
         """The inner sizes of one operand, the outer ones of another."""
         name = CIFACE + "linalg_mmt4d_viewsx3x6xsxf32_view2xsxsx1xf32_view1xsxsx16xf32"
@@ -169,4 +195,4 @@ class CopyTest(Execution):
 
 
 if __name__ == "__main__":
-    main(missing_llvm_nm(), missing_level())
+    main(other_arch("x86_64"), missing_llvm_nm(), missing_level())

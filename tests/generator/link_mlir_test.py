@@ -14,9 +14,9 @@ from pathlib import Path
 from generator import library
 from generator.model import TYPES
 from tests.generator import memrefs
-from tests.generator.link_support import CIFACE, LinkCase, main, missing_level, missing_llvm_nm, symbols
+from tests.generator.link_support import CIFACE, LinkCase, missing_level, missing_llvm_nm, symbols
 from tests.generator.memrefs import Memref
-from tests.generator.support import COMPILER
+from tests.generator.support import COMPILER, main, other_arch
 
 _TOOLS = ("mlir-opt-19", "mlir-translate-19", "clang-19", "llc-19")
 
@@ -84,4 +84,5 @@ class MlirTest(LinkCase):
 
 if __name__ == "__main__":
     tools = ", ".join(tool for tool in _TOOLS if not shutil.which(tool))
-    main(missing_llvm_nm(), missing_level(), tools and f"no {tools} (Debian: mlir-19-tools clang-19 llvm-19)")
+    main(other_arch("x86_64"), missing_llvm_nm(), missing_level(),
+         tools and f"no {tools} (Debian: mlir-19-tools clang-19 llvm-19)")

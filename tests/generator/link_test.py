@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import random
 import re
-import shutil
 import subprocess
 import unittest
 from pathlib import Path
@@ -13,8 +12,8 @@ from pathlib import Path
 from generator import library
 from generator.link_names import CopyCall, Mmt4dCall, TileCall, View, find_call
 from generator.model import RequestError
-from tests.generator.link_support import CIFACE, LEVEL, LinkCase, main, missing_llvm_nm, symbols
-from tests.generator.support import ARCH, COMPILER, generator_command, run_generator
+from tests.generator.link_support import CIFACE, LEVEL, MMT4D, LinkCase, missing_llvm_nm, symbols
+from tests.generator.support import ARCH, COMPILER, generator_command, main, other_arch, run_generator
 
 
 class NamesTest(unittest.TestCase):
@@ -66,6 +65,13 @@ class NamesTest(unittest.TestCase):
                 ("linalg_mmt4d_view1x1x8x1xf32_view1x1x8x1xf32_view1x1x8x8xf16",
                  "no tile multiplies f32 by f32 into f16"),
                 ("linalg_mmt4d_view1x1x8x1xindex_view1x1x8x1xindex_view1x1x8x8xindex", "no tile multiplies"),
+                (f"linalg_mmt4d_view{2**63}x1x8x1xf32_viewsx1x8x1xf32_viewsx1x8x8xf32", "is 2.63 or more"),
+                (f"linalg_mmt4d_view{'9' * 5000}x1x8x1xf32_viewsx1x8x1xf32_viewsx1x8x8xf32",
+                 r"9{20}\.\.\. is 2.63 or more"),
+                (f"linalg_mmt4d_view1x1x8x1xf32as{'9' * 5000}_viewsx1x8x1xf32_viewsx1x8x8xf32",
+                 "is 2.63 or more"),
+                (f"uk_mmt4d_tile_f32f32f32_{'9' * 5000}x8x1_x86_64_sse2", "is not the symbol of an mmt4d"),
+                (f"uk_pack_tile_x32_{'9' * 5000}x1_x86_64_sse2", "is not the symbol of a pack"),
                 ("linalg_mmt4d_view1x1x8x2xi8_view1x1x8x2xi4_view1x1x8x8xi32", "a byte of its own"),
                 ("linalg_mmt4d_viewsxsxsx1xf32_viewsxsx8x1xf32_viewsxsxsx8xf32", "M0 is dynamic in all"),
                 ("linalg_mmt4d_view1x1x8x1xf32_view1x1x8x1xf32_view2x1x8x8xf32",
@@ -83,16 +89,13 @@ class NamesTest(unittest.TestCase):
                 ("uk_mmt4d_tile_f32f32_8x8x1_x86_64_sse2", "is not the symbol of an mmt4d tile"),
                 ("uk_mmt4d_tile_f32f32f32_8x8x1_arm_64_neon", "a tile of arm_64"),
                 ("uk_pack_tile_x32_8x1_t_x86_64_avx2_fma_t8!", "is not the symbol of a pack")):
-            with self.subTest(name), self.assertRaisesRegex(RequestError, reason):
+            with self.subTest(name[:100]), self.assertRaisesRegex(RequestError, reason):
                 find_call(name, "x86_64")
-
-
-_MMT4D = "linalg_mmt4d_viewsxsx{0}x1xf32_viewsxsx8x1xf32_viewsxsx{0}x8xf32"
 
 
 class ArchiveTest(LinkCase):
     def test_it_resolves_exactly_what_is_called(self) -> None:
-        calls = [_MMT4D.format(4), CIFACE + _MMT4D.format(4),
+        calls = [MMT4D.format(4), CIFACE + MMT4D.format(4),
                  "linalg_mmt4d_view2x3x4x1xf32_view5x3x8x1xf32_view2x5x4x8xf32",
                  "uk_memref_pack_viewsxsxi32_viewsxsx4x8xi32",
                  f"uk_mmt4d_tile_f32f32f32_4x8x1_{ARCH}_{LEVEL}",
@@ -117,7 +120,7 @@ class ArchiveTest(LinkCase):
         self.assertIn(symbol, symbols(self.out / "libuk_link.a", "-g", "--defined-only"))
 
     def test_of_several_levels_the_best_serves(self) -> None:
-        calls = [_MMT4D.format(4), "linalg_mmt4d_viewsxsx4x2xbf16_viewsxsx8x2xbf16_viewsxsx4x8xf32",
+        calls = [MMT4D.format(4), "linalg_mmt4d_viewsxsx4x2xbf16_viewsxsx8x2xbf16_viewsxsx4x8xf32",
                  "linalg_mmt4d_viewsxsx4x4xi8_viewsxsx8x4xi8_viewsxsx4x8xi32"]
         model = self.object(calls)
         index = self.link(model, "--level", "avx512_bf16", "--level", "avx512_vnni")
@@ -132,7 +135,7 @@ class ArchiveTest(LinkCase):
                          {call: tile.replace("avx2_fma", "avx512_bf16"), tile: tile})
 
     def test_what_an_input_defines_is_left_to_it(self) -> None:
-        own, wanted = _MMT4D.format(4), _MMT4D.format(5)
+        own, wanted = MMT4D.format(4), MMT4D.format(5)
         index = self.link(self.object([own, wanted]), self.object([], "runtime", (own,)))
         self.assertEqual([row["symbol"] for row in index["calls"]], [wanted])
 
@@ -145,26 +148,39 @@ class ArchiveTest(LinkCase):
 
     def test_archives_of_objects(self) -> None:
         archive = self.directory / "with space, and comma.a"
-        members = [self.object([_MMT4D.format(n)], f"part{n}") for n in (2, 3)]
+        members = [self.object([MMT4D.format(n)], f"part{n}") for n in (2, 3)]
         subprocess.run(["ar", "rc", archive, *members], check=True)
-        index = self.link(archive, self.object([_MMT4D.format(3)]))
-        self.assertEqual([row["symbol"] for row in index["calls"]], [_MMT4D.format(2), _MMT4D.format(3)])
+        index = self.link(archive, self.object([MMT4D.format(3)]))
+        self.assertEqual([row["symbol"] for row in index["calls"]], [MMT4D.format(2), MMT4D.format(3)])
+
+    def test_archives_that_share_a_function(self) -> None:
+        """Each has it beside one of its own."""
+        models = [self.object([MMT4D.format(4), CIFACE + MMT4D.format(4) + space], f"model{n}")
+                  for n, space in enumerate(("", "as1"))]
+        archives = []
+        for number, model in enumerate(models):
+            self.link(model)
+            archives.append((self.out / "libuk_link.a").rename(self.directory / f"{number}.a"))
+        made = self.directory / "a.so"
+        subprocess.run([COMPILER, "-shared", "-Wl,-z,defs", *models, *archives, "-o", made], check=True)
+        self.assertLessEqual({MMT4D.format(4), CIFACE + MMT4D.format(4) + "as1"},
+                             symbols(made, "-D", "--defined-only"))
 
     def test_beside_library_leaves_its_tiles_out(self) -> None:
-        index = self.link(self.object([_MMT4D.format(8), _MMT4D.format(7)]), "--beside-library")
+        index = self.link(self.object([MMT4D.format(8), MMT4D.format(7)]), "--beside-library")
         self.assertEqual([row["file"] for row in index["requests"]], ["libuk_link.a", None])
         defined = symbols(self.out / "libuk_link.a", "-g", "--defined-only")
         self.assertNotIn(index["requests"][1]["symbol"], defined)
-        self.assertIn(_MMT4D.format(8), defined)
+        self.assertIn(MMT4D.format(8), defined)
 
     def test_nothing_is_compiled_twice(self) -> None:
-        model = self.object([_MMT4D.format(2), _MMT4D.format(3)])
+        model = self.object([MMT4D.format(2), MMT4D.format(3)])
         self.link(model)
         made = self.cached_objects()
         first = (self.out / "libuk_link.a").read_bytes()
         self.link(model)
         self.assertEqual((self.out / "libuk_link.a").read_bytes(), first)
-        self.link(self.object([_MMT4D.format(2)]))
+        self.link(self.object([MMT4D.format(2)]))
         self.assertEqual(self.cached_objects(), made)
 
     def cached_objects(self) -> dict[Path, int]:
@@ -174,21 +190,21 @@ class ArchiveTest(LinkCase):
 class RefusalTest(LinkCase):
     def test_calls_that_cannot_be_served(self) -> None:
         wrong = {"linalg_mmt4d_view1x1x8x1xf32": "it has 1 memrefs",
-                 _MMT4D.format(65): "M0 = 65 is out of range", "uk_memref_reduce_x": "there is no"}
-        model = self.object([*wrong, _MMT4D.format(4)])
+                 MMT4D.format(65): "M0 = 65 is out of range", "uk_memref_reduce_x": "there is no"}
+        model = self.object([*wrong, MMT4D.format(4)])
         lines = "".join(f"{model}: {re.escape(name)}: [^\n]*{reason}[^\n]*\n"
                         for name, reason in sorted(wrong.items()))
         self.assert_refused(1, f"{lines}generator: 3 cannot be served; nothing was written", model)
 
     def test_an_older_archive_is_kept(self) -> None:
-        self.link(self.object([_MMT4D.format(4)]))
+        self.link(self.object([MMT4D.format(4)]))
         first = (self.out / "libuk_link.a").read_bytes()
         ran = run_generator(*self.arguments(self.object(["linalg_mmt4d_x"], "wrong")))
         self.assertEqual(ran.returncode, 1)
         self.assertEqual((self.out / "libuk_link.a").read_bytes(), first)
 
     def test_damaged_inputs(self) -> None:
-        good = self.object([_MMT4D.format(4)])
+        good = self.object([MMT4D.format(4)])
         archive = self.directory / "a.a"
         subprocess.run(["ar", "rc", archive, good], check=True)
         for whole in (good, archive):
@@ -203,32 +219,62 @@ class RefusalTest(LinkCase):
         text.write_text("no object\n")
         self.assert_refused(2, f"generator: {text}: [^\n]+", good, text)
 
-    @unittest.skipUnless(shutil.which("clang-19"), "no clang-19")
-    def test_bitcode(self) -> None:
-        made = self.directory / "model.bc"
-        text = self.directory / "model.c"
-        text.write_text(f"void {_MMT4D.format(4)}(); void f() {{ {_MMT4D.format(4)}(); }}")
-        subprocess.run(["clang-19", "-w", "-c", "-emit-llvm", text, "-o", made], check=True)
-        whole = made.read_bytes()
-        for size in (10, len(whole) // 2, len(whole) - 4):
-            made.write_bytes(whole[:size])
-            with self.subTest(size=size):
-                self.assert_refused(2, rf"generator: {made}: [^\n]+", made)
-        made.write_bytes(whole)
+    def test_gcc_lto_objects(self) -> None:
+        marked = self.object([MMT4D.format(4)], "lto")
+        text = self.directory / "lto.cc"
+        text.write_text('asm(".comm __gnu_lto_slim,1,1");')  # as GCC's -flto marks them
+        subprocess.run([COMPILER, "-c", text, "-o", marked], check=True)
+        self.assert_refused(2, f"generator: {marked}: GCC's -flto left no code[^\n]*", marked)
+
+    def test_inputs_of_other_architectures(self) -> None:
+        good = self.object([MMT4D.format(4)])
+        arm = self.directory / "arm.o"
+        data = bytearray(good.read_bytes())
+        data[18] = 183  # EM_AARCH64
+        arm.write_bytes(data)
+        narrow = self.directory / "narrow.o"
+        subprocess.run([COMPILER, "-m32", "-c", self.directory / "model.cc", "-o", narrow], check=True)
         archive = self.directory / "a.a"
-        subprocess.run([shutil.which("llvm-ar-19") or "llvm-ar", "rc", archive, made], check=True)
-        for model in (made, archive):
-            self.assertEqual([row["symbol"] for row in self.link(model)["calls"]], [_MMT4D.format(4)])
+        (self.directory / "odd").write_text("a member of odd size")
+        subprocess.run(["ar", "rc", archive, self.directory / "odd", good, arm], check=True)
+        lines = "".join(f"{path}: it is not 64-bit ELF for {ARCH}\n" for path in (arm, narrow, archive))
+        self.assert_refused(1, f"{lines}generator: 3 cannot be served; nothing was written",
+                            arm, good, narrow, archive)
+
+    def test_names_that_are_no_text(self) -> None:
+        path = Path(os.fsdecode(os.fsencode(self.directory) + b"/\xff.o"))
+        self.assert_refused(2, "generator: [^\n]+: No such file or directory", path)
+        path.write_bytes(self.object([MMT4D.format(4)]).read_bytes())
+        self.assertEqual([row["symbol"] for row in self.link(path)["calls"]], [MMT4D.format(4)])
+
+    def test_no_jinja2(self) -> None:
+        (self.directory / "jinja2.py").write_text("raise ImportError('none here')")
+        for command in (self.arguments(self.object([CIFACE + MMT4D.format(4)])),
+                        ["tile", "f32f32f32", "3x5x1", LEVEL], ["library", "--out", str(self.out)]):
+            ran = subprocess.run(generator_command(*command), cwd=library.ROOT, text=True,
+                                 capture_output=True, env={**os.environ, "PYTHONPATH": str(self.directory)})
+            with self.subTest(command[0]):
+                self.assertEqual((ran.returncode, ran.stderr), (2, (
+                    "generator: the generator needs Jinja2 (Debian: python3-jinja2): none here\n")))
+
+    def strange_nm(self) -> Path:
+        made = self.directory / "strange-nm"
+        made.write_text('#!/bin/sh\ncase $1 in --version) echo LLVM;; *) echo; echo odd;; esac\n')
+        made.chmod(0o755)
+        return made
 
     def test_wrong_command_lines(self) -> None:
-        model = self.object([_MMT4D.format(4)])
+        model = self.object([MMT4D.format(4)])
         good = self.arguments(model)
         nothing = str(self.directory / "nothing")
         for command, message in (
                 ([*good, "--level", "avx3"], "unknown level 'avx3'"),
                 ([*good, "--cc", nothing], f"compiler '{nothing}' not found"),
                 ([*good, "--nm", nothing], f"{nothing}: No such file or directory"),
-                ([*good, "--nm", "false"], "false failed"),
+                ([*good, "--nm", "false"], "false is not llvm-nm"),
+                ([*good, "--nm", "true"], "true is not llvm-nm"),
+                ([*good, "--nm", "nm"], "nm is not llvm-nm"),
+                ([*good, "--nm", str(self.strange_nm())], r"\S+ printed 'odd', which cannot be read"),
                 (self.arguments(nothing), f"{nothing}: No such file or directory"),
                 (self.arguments(f"{nothing}.mlir"), f"{nothing}.mlir: No such file or directory"),
                 (self.arguments(self.directory), f"{self.directory}: Is a directory"),
@@ -237,7 +283,7 @@ class RefusalTest(LinkCase):
                 self.assert_refused(2, rf"generator[^\n]*: {message}[^\n]*", command=command)
 
     def test_no_llvm_nm(self) -> None:
-        model = self.object([_MMT4D.format(4)])
+        model = self.object([MMT4D.format(4)])
         ran = subprocess.run(generator_command(*self.arguments(model)), cwd=library.ROOT, text=True,
                              capture_output=True, env={**os.environ, "PATH": str(self.directory)})
         self.assertEqual((ran.returncode, ran.stderr), (
@@ -250,7 +296,11 @@ _WRONG_OPS = """\
 %2 = "linalg.mmt4d"(%0, %1, %2) : () -> ()
 %3 = linalg.mmt4d ins(%1, %2 : tensor<1x1x8x1xui8>, tensor<1x1x8x1xf32>) outs(%3 : tensor<1x1x8x8xi8>)
 %4 = linalg.mmt4d ins(%1, %2 : !lhs, !rhs) outs(%3 : !out)
-%5 = linalg.mmt4d ins(%1, %2 : tensor<1x1x8x99xf32>, tensor<1x1x8x99xf32>) outs(%3: tensor<1x1x8x8xf32>)
+%5 = tensor.pack %0 inner_dims_pos = [a, b] inner_tiles = [8, 1] into %e : tensor<?xf32> -> tensor<?xf32>
+%6 = linalg.mmt4d ins(%1, %2 : tensor<HUGEx1x8x1xf32>, tensor<1x1x8x1xf32>) outs(%3 : tensor<?x1x8x8xf32>)
+%7 = tensor.pack %0 inner_dims_pos = [0, 1] inner_tiles = [HUGE, 1] into %e : tensor<?xf32> -> tensor<?xf32>
+%8 = linalg.mmt4d {a = {b} ins(%1, %2 : tensor<1x1x8x99xf32>
+%9 = linalg.mmt4d ins(%1, %2 : tensor<1x1x8x99xf32>, tensor<1x1x8x99xf32>) outs(%3: tensor<1x1x8x8xf32>)
 """
 
 
@@ -271,7 +321,9 @@ class TextTest(LinkCase):
                 into %e : tensor<?x?xbf16> -> tensor<?x?x16x2xbf16>
             %3 = tensor.pack %b inner_dims_pos = [0] inner_tiles = [16]
                 into %e : tensor<32xf32> -> tensor<2x16xf32>
-            %4 = linalg.mmt4d {a = 1} ins(%1, %2 : tensor<2x20x6x1xf32>, tensor<?x?x16x1xf32>)
+            %m = transform.structured.match ops{["linalg.mmt4d", "tensor.pack"]} in %root // "one quote
+            %4 = linalg.mmt4d {a = {b = "}// linalg.mmt4d"}, c = {}}
+                                      ins(%1, %2 : tensor<2x20x6x1xf32>, tensor<?x?x16x1xf32>)
                                       outs(%3 : tensor<?x?x?x16xf32>) -> tensor<?x?x?x16xf32>
             linalg.mmt4d
                 ins(%5, %6 : memref<2x3x3x2xi8, strided<[?, ?, 2, 1], offset: ?>>, memref<?x?x5x2xi4>)
@@ -287,13 +339,14 @@ class TextTest(LinkCase):
                              symbols(self.out / "libuk_link.a", "-g", "--defined-only"))
 
     def test_ops_that_cannot_be_served(self) -> None:
-        path = self.text(_WRONG_OPS)
+        path = self.text(_WRONG_OPS.replace("HUGE", "9" * 5000))
         reasons = ("tile size '%c' is dynamic", "generic form", "no tile multiplies ui8 by f32 into i8",
-                   "types cannot be read", "K0 = 99 is out of range")
+                   "types cannot be read", "'a' is not a number", "is 2.63 or more", "is 2.63 or more",
+                   "attributes do not end", "K0 = 99 is out of range")
         lines = "".join(f"{path}:{number}: (linalg.mmt4d|tensor.pack): [^\n]*{reason}[^\n]*\n"
                         for number, reason in enumerate(reasons, 1))
-        self.assert_refused(1, f"{lines}generator: 5 cannot be served; nothing was written", path)
+        self.assert_refused(1, f"{lines}generator: 9 cannot be served; nothing was written", path)
 
 
 if __name__ == "__main__":
-    main(missing_llvm_nm())
+    main(other_arch("x86_64"), missing_llvm_nm())

@@ -88,6 +88,19 @@ def run_generator(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
                           capture_output=True)
 
 
+def other_arch(arch: str) -> str:
+    """Empty if the build is for this architecture."""
+    return "" if ARCH == arch else f"it is written for {arch}"
+
+
+def main(*missing: str) -> None:
+    """unittest.main, where nothing is missing."""
+    for what in filter(None, missing):
+        print(f"skipped: {what}")
+        sys.exit()
+    unittest.main()
+
+
 def seeds_and_main(seeds: list[int]) -> None:
     """unittest.main with an option --seed that replaces the seeds, in place."""
     parser = argparse.ArgumentParser(add_help=False)
