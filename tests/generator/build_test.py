@@ -234,9 +234,11 @@ class CacheTest(BuildCase):
             self.assert_no_temporaries()
             (self.directory / "started").unlink()
         (self.directory / "slow").unlink()
-        self.assertEqual(len(self.compiled()), 2)
+        # A busy machine may have begun with the next tile before the signal came.
+        before = self.compiled()
+        self.assertGreaterEqual(len(before), 2)
         self.build(_THREE)
-        self.assertEqual(len(self.compiled()), 1)
+        self.assertEqual(len(before) + len(self.compiled()), 3)
 
 
 class ErrorTest(BuildCase):
