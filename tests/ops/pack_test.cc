@@ -34,7 +34,15 @@ constexpr MatrixLayout kMatrixLayouts[] = {
     MatrixLayout::kOneColumn,
 };
 
-enum class TilesLayout { kTight, kTightTransposed, kLoose, kLooseTransposed, kUpward };
+enum class TilesLayout {
+  kTight,
+  kTightTransposed,
+  kLoose,
+  kLooseTransposed,
+  kUpward,
+  kTightColumns,  // of tiles, each starting off the lines and wider elements of the one before
+};
+// Those of small cases.
 constexpr TilesLayout kTilesLayouts[] = {TilesLayout::kTight, TilesLayout::kTightTransposed,
                                          TilesLayout::kLoose, TilesLayout::kLooseTransposed,
                                          TilesLayout::kUpward};
@@ -109,6 +117,8 @@ struct Case {
         return {tile + 2, outer0() * (tile + 2) + 6};
       case TilesLayout::kUpward:
         return {-outer1() * tile - 2, tile};
+      case TilesLayout::kTightColumns:
+        return {tile, outer0() * tile + (type.bits == 4 ? 2 : 1)};
     }
     return {};
   }
@@ -155,8 +165,9 @@ class Call {
     const Strides m = c.matrix_strides(), t = c.tiles_strides();
     const bool in_larger =
         c.matrix != MatrixLayout::kRowMajor && c.matrix != MatrixLayout::kColumnMajor;
-    const bool tiles_in_larger =
-        c.tiles != TilesLayout::kTight && c.tiles != TilesLayout::kTightTransposed;
+    const bool tiles_in_larger = c.tiles == TilesLayout::kLoose ||
+                                 c.tiles == TilesLayout::kLooseTransposed ||
+                                 c.tiles == TilesLayout::kUpward;
     matrix_extent_ =
         extent_of(c.size0, m.stride0, c.size1, m.stride1, 1, in_larger ? 6 : 0, in_larger ? 4 : 0);
     tiles_extent_ = extent_of(c.outer0(), t.stride0, c.outer1(), t.stride1, c.tile0 * c.tile1,
@@ -414,44 +425,84 @@ INSTANTIATE_TEST_SUITE_P(Types, PackAnyShape, ::testing::ValuesIn(pack_types()),
 // Outputs written past the caches, and the largest that are not.
 class PackLarge : public ::testing::TestWithParam<PackType> {};
 
-TEST_P(PackLarge, BothSidesOfTheStreamedSize) {
+// Of elements of any width, tiles that stack to a tall one of wider elements, as far as the table
+// has it: of an operand, of a result.
+TileShape operand_tile(int bits) { return {4, std::max(32 / bits, 1)}; }
+TileShape result_tile(int bits) { return {2, bits == 64 ? 16 : 32}; }
+// And tiles that stack to no tall one.
+TileShape odd_operand_tile(int bits) { return {14, std::max(16 / bits, 1)}; }
+TileShape square_tile(int bits) { return {16, bits == 4 ? 32 : 16}; }
+
+// Columns that leave a block, and a tile, part full; of an even row all strides are multiples of
+// wider elements, of an odd one none. Four-bit elements count in pairs.
+constexpr uk_index_t kEvenRow = 1060, kOddRow = 1061;
+
+struct LargeCase {
+  const char* what;
+  TileShape (*shape)(int bits);
+  uk_index_t columns;
+  MatrixLayout matrix;
+  TilesLayout tiles;
+  uint32_t flags;
+  Edge edge;  // the start where a size is odd, so that only the strides are
+  bool is_streamed;
+};
+
+// In all of them the tiles of one tile column follow each other.
+constexpr LargeCase kLargePacks[] = {
+    {"tall tiles, not streamed", operand_tile, kEvenRow, MatrixLayout::kRowMajor,
+     TilesLayout::kTightTransposed, 0, Edge::end, false},
+    {"tall tiles", operand_tile, kEvenRow, MatrixLayout::kRowMajor, TilesLayout::kTightTransposed,
+     0, Edge::end, true},
+    {"tall tiles of odd rows", operand_tile, kOddRow, MatrixLayout::kRowMajor,
+     TilesLayout::kTightTransposed, 0, Edge::start, true},
+    {"tall tiles in odd columns", operand_tile, kEvenRow, MatrixLayout::kRowMajor,
+     TilesLayout::kTightColumns, 0, Edge::start, true},
+    {"stacked tiles", odd_operand_tile, kOddRow, MatrixLayout::kRowsUpward, TilesLayout::kTight,
+     UK_PACK_TRANSPOSE_OUTER, Edge::end, true},
+    {"transposed tiles", operand_tile, kEvenRow, MatrixLayout::kRowsOfALargerMatrix,
+     TilesLayout::kTight, UK_PACK_TRANSPOSE_INNER | UK_PACK_TRANSPOSE_OUTER, Edge::end, true},
+    {"tiles of columns", square_tile, kEvenRow, MatrixLayout::kColumnsOfALargerMatrix,
+     TilesLayout::kTight, 0, Edge::end, true},
+};
+constexpr LargeCase kLargeUnpacks[] = {
+    {"not streamed", result_tile, kEvenRow, MatrixLayout::kRowMajor, TilesLayout::kTightTransposed,
+     0, Edge::end, false},
+    {"tall tiles", result_tile, kEvenRow, MatrixLayout::kRowMajor, TilesLayout::kTightTransposed, 0,
+     Edge::end, true},
+    {"tall tiles of odd rows", result_tile, kOddRow, MatrixLayout::kRowMajor,
+     TilesLayout::kTightTransposed, 0, Edge::start, true},
+    {"tall tiles in odd columns", result_tile, kEvenRow, MatrixLayout::kRowMajor,
+     TilesLayout::kTightColumns, 0, Edge::start, true},
+    {"stacked tiles", square_tile, kOddRow, MatrixLayout::kRowsUpward, TilesLayout::kTight,
+     UK_PACK_TRANSPOSE_OUTER, Edge::end, true},
+    {"tiles of columns", square_tile, kEvenRow, MatrixLayout::kColumnsOfALargerMatrix,
+     TilesLayout::kTight, 0, Edge::end, true},
+};
+
+void check_large(uint32_t op, const PackType& type, const LargeCase& large) {
+  SCOPED_TRACE(large.what);
   const CpuData cpu = host_cpu_data();
-  constexpr uk_index_t kColumns = 1026;
-  const int bits = GetParam().bits;
-  const uk_index_t even = bits == 4 ? 2 : 1;
-  const uk_index_t elements = uk::kStreamedCopyBytes * 8 / bits;
-  const uk_index_t streamed_rows = (elements / kColumns / even + 1) * even;
-  constexpr MatrixLayout kLayouts[] = {MatrixLayout::kRowMajor, MatrixLayout::kRowsOfALargerMatrix,
-                                       MatrixLayout::kRowsUpward,
-                                       MatrixLayout::kColumnsOfALargerMatrix};
-  // One that stacks to tall tiles, one that does not, one of results.
-  const TileShape shapes[] = {{4, bits < 16 ? 4 : 1}, {14, 2}, {16, 16}};
-  size_t turn = 0;
-  for (const uint32_t op : {UK_OP_PACK, UK_OP_UNPACK}) {
-    const auto check = [&](const TileShape& shape, uint32_t inner, uk_index_t rows) {
-      const bool outer = ++turn % 2 == 0;
-      const Case c = {op,
-                      GetParam(),
-                      inner | (outer ? UK_PACK_TRANSPOSE_OUTER : 0),
-                      rows,
-                      kColumns,
-                      shape.tile0,
-                      shape.tile1,
-                      0,
-                      0,
-                      kLayouts[(turn + turn / 4) % 4],
-                      outer ? TilesLayout::kTight : TilesLayout::kTightTransposed,
-                      turn % 3 == 0 ? Edge::start : Edge::end,
-                      kPaddings[1]};
-      if (c.is_legal()) Call(c, cpu.data()).run_and_check();
-    };
-    check(shapes[0], 0, streamed_rows - even);
-    for (const TileShape& shape : shapes) {
-      for (const uint32_t inner : {uint32_t{0}, uint32_t{UK_PACK_TRANSPOSE_INNER}}) {
-        check(shape, inner, streamed_rows);
-        if (HasFatalFailure()) return;
-      }
-    }
+  const uk_index_t columns = type.bits == 4 ? 2 * large.columns : large.columns;
+  const uk_index_t rows = uk::kStreamedCopyBytes * 8 / type.bits / columns;
+  // One row less than whole blocks of tall tiles: the last block, and its last tile, is part full.
+  const uk_index_t blocks = rows / uk::kTallRows + (large.is_streamed ? 2 : 0);
+  const TileShape shape = large.shape(type.bits);
+  const Case c = {op,          type,         large.flags, blocks * uk::kTallRows - 1,
+                  columns,     shape.tile0,  shape.tile1, 0,
+                  0,           large.matrix, large.tiles, large.edge,
+                  kPaddings[1]};
+  if (c.is_legal()) Call(c, cpu.data()).run_and_check();
+}
+
+TEST_P(PackLarge, BothSidesOfTheStreamedSize) {
+  for (const LargeCase& large : kLargePacks) {
+    check_large(UK_OP_PACK, GetParam(), large);
+    if (HasFatalFailure()) return;
+  }
+  for (const LargeCase& large : kLargeUnpacks) {
+    check_large(UK_OP_UNPACK, GetParam(), large);
+    if (HasFatalFailure()) return;
   }
 }
 
