@@ -433,9 +433,10 @@ TileShape result_tile(int bits) { return {2, bits == 64 ? 16 : 32}; }
 TileShape odd_operand_tile(int bits) { return {14, std::max(16 / bits, 1)}; }
 TileShape square_tile(int bits) { return {16, bits == 4 ? 32 : 16}; }
 
-// Columns that leave a block, and a tile, part full; of an even row all strides are multiples of
-// wider elements, of an odd one none. Four-bit elements count in pairs.
-constexpr uk_index_t kEvenRow = 1060, kOddRow = 1061;
+// The columns of an even row are whole tiles but not whole blocks, so that what lies past the last
+// block is past the buffer, and its strides are multiples of wider elements. Those of an odd row
+// are neither. Four-bit elements count in pairs.
+constexpr uk_index_t kEvenRow = 1056, kOddRow = 1061;
 
 struct LargeCase {
   const char* what;
@@ -450,8 +451,8 @@ struct LargeCase {
 
 // In all of them the tiles of one tile column follow each other.
 constexpr LargeCase kLargePacks[] = {
-    {"tall tiles, not streamed", operand_tile, kEvenRow, MatrixLayout::kRowMajor,
-     TilesLayout::kTightTransposed, 0, Edge::end, false},
+    {"tall tiles in odd columns, not streamed", operand_tile, kEvenRow, MatrixLayout::kRowMajor,
+     TilesLayout::kTightColumns, 0, Edge::start, false},
     {"tall tiles", operand_tile, kEvenRow, MatrixLayout::kRowMajor, TilesLayout::kTightTransposed,
      0, Edge::end, true},
     {"tall tiles of odd rows", operand_tile, kOddRow, MatrixLayout::kRowMajor,
@@ -485,10 +486,10 @@ void check_large(uint32_t op, const PackType& type, const LargeCase& large) {
   const CpuData cpu = host_cpu_data();
   const uk_index_t columns = type.bits == 4 ? 2 * large.columns : large.columns;
   const uk_index_t rows = uk::kStreamedCopyBytes * 8 / type.bits / columns;
-  // One row less than whole blocks of tall tiles: the last block, and its last tile, is part full.
+  // Neither whole blocks of tall tiles nor, at four or more rows a tile, whole tiles.
   const uk_index_t blocks = rows / uk::kTallRows + (large.is_streamed ? 2 : 0);
   const TileShape shape = large.shape(type.bits);
-  const Case c = {op,          type,         large.flags, blocks * uk::kTallRows - 1,
+  const Case c = {op,          type,         large.flags, blocks * uk::kTallRows - 6,
                   columns,     shape.tile0,  shape.tile1, 0,
                   0,           large.matrix, large.tiles, large.edge,
                   kPaddings[1]};
