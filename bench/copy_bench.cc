@@ -25,9 +25,12 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "bench/google_benchmark.h"
 #include "bench/in_turns.h"
 #include "ukernel/internal.h"
 
@@ -85,8 +88,13 @@ constexpr Size kSizes[] = {{"256KiB", 256u << 10, 4u << 10},
                            {"256MiB", 256u << 20, 16u << 10}};
 constexpr size_t kMostBytes = kSizes[2].bytes;
 
+struct Free {
+  void operator()(char* memory) const { std::free(memory); }
+};
+using Buffers = std::unique_ptr<char, Free>;
+
 // A matrix, its tiles right behind it.
-char* buffers(bool small_pages) {
+Buffers buffers(bool small_pages) {
   constexpr size_t kLargePage = 2u << 20;
   void* const p = std::aligned_alloc(kLargePage, 2 * kMostBytes);
   if (!p) {
@@ -95,7 +103,7 @@ char* buffers(bool small_pages) {
   }
   madvise(p, 2 * kMostBytes, small_pages ? MADV_NOHUGEPAGE : MADV_HUGEPAGE);
   std::memset(p, 1, 2 * kMostBytes);
-  return static_cast<char*>(p);
+  return Buffers(static_cast<char*>(p));
 }
 
 struct Case {
@@ -231,24 +239,20 @@ void register_benchmarks(const uint64_t* cpu_data, char* memory) {
 }
 
 int run(int argc, char** argv) {
-  constexpr char kLevel[] = "--level=";
   std::vector<char*> arguments;
   const char* level = nullptr;
   bool small_pages = false;
   for (int i = 0; i < argc; ++i) {
     if (std::strcmp(argv[i], "--help") == 0) std::fputs(kHelp, stdout);
-    if (std::strncmp(argv[i], kLevel, std::strlen(kLevel)) == 0) {
-      level = argv[i] + std::strlen(kLevel);
+    if (const char* value = value_of(argv[i], "--level=")) {
+      level = value;
     } else if (std::strcmp(argv[i], "--small-pages") == 0) {
       small_pages = true;
     } else {
       arguments.push_back(argv[i]);
     }
   }
-  int count = static_cast<int>(arguments.size());
-  arguments.push_back(nullptr);
-  benchmark::Initialize(&count, arguments.data());
-  if (benchmark::ReportUnrecognizedArguments(count, arguments.data())) return 2;
+  if (!initialize(std::move(arguments))) return 2;
 
   uint64_t host[UK_CPU_DATA_FIELDS] = {}, wanted[UK_CPU_DATA_FIELDS] = {};
   if (uk_cpu_detect(host, UK_CPU_DATA_FIELDS) != UK_STATUS_OK) return 1;
@@ -262,7 +266,8 @@ int run(int argc, char** argv) {
       return 77;
     }
   }
-  register_benchmarks(level ? wanted : host, buffers(small_pages));
+  const Buffers memory = buffers(small_pages);
+  register_benchmarks(level ? wanted : host, memory.get());
   benchmark::RunSpecifiedBenchmarks();
   benchmark::Shutdown();
   return 0;

@@ -4,19 +4,14 @@
 #ifndef UKERNEL_BENCH_IN_TURNS_H_
 #define UKERNEL_BENCH_IN_TURNS_H_
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
 
+#include "bench/median.h"
 #include "bench/peak.h"
 
 namespace uk::bench {
-
-inline double median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
-  return values[values.size() / 2];
-}
 
 struct Pair {
   double seconds;            // of one repetition, median

@@ -27,6 +27,7 @@ sys.path.insert(0, str(ROOT))
 
 import jinja2
 
+from bench.tile_runs import cpu_name
 from generator.document import replace_block
 from generator.model import RequestError
 from tests.mlir.perceptron import TYPES, Perceptron, Types, compiler, link_command, link_program
@@ -210,15 +211,10 @@ def dispatch_rows(level: str, scratch: Path) -> list[str]:
 
 # ---------------------------------------------------------------- the tables
 
-def _cpu() -> str:
-    match = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())
-    return match[1] if match else "unknown CPU"
-
-
 def measure(level: str, parts: list[str]) -> dict[str, str]:
     """Tables in Markdown, by their block."""
     tables = {}
-    where = f"({_cpu()}, {level}, {date.today()})"
+    where = f"({cpu_name()}, {level}, {date.today()})"
     with tempfile.TemporaryDirectory() as directory:
         scratch = Path(directory)
         if "perceptron" in parts:

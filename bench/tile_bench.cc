@@ -14,8 +14,10 @@
 #include <map>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "bench/google_benchmark.h"
 #include "bench/in_turns.h"
 #include "bench/machine.h"
 #include "bench/peak.h"
@@ -56,16 +58,6 @@ constexpr uk_index_t kStreamedK = 4096;
 constexpr size_t kMatrixRowBytes = 4096;
 
 // ---------------------------------------------------------------- memory
-
-size_t cache_bytes(int level) {
-  for (const benchmark::CPUInfo::CacheInfo& cache : benchmark::CPUInfo::Get().caches) {
-    if (cache.level == level && cache.type != "Instruction") return cache.size;
-  }
-  const size_t assumed = level == 1 ? 32u << 10 : 512u << 10;
-  std::fprintf(stderr, "The size of the L%d cache is unknown; %zu KiB assumed.\n", level,
-               assumed >> 10);
-  return assumed;
-}
 
 // Large pages, so that a small working set does not depend on which physical pages it got.
 char* arena() {
@@ -377,22 +369,18 @@ size_t register_against(const std::string& arch, const std::string& isa, const c
 }  // namespace
 
 int run_tile_bench(const char* arch, const char* isa, int argc, char** argv) {
-  // Each benchmark repeats itself as often as it needs, so one iteration is enough.
-  std::string one_iteration = "--benchmark_min_time=0";
+  std::string one_iteration = kOneIteration;
   std::vector<char*> arguments = {argv[0], one_iteration.data()};
   const char* against = nullptr;
   for (int i = 1; i < argc; ++i) {
     if (std::strcmp(argv[i], "--help") == 0) std::fputs(kHelp, stdout);
-    if (std::strncmp(argv[i], kAgainst, std::strlen(kAgainst)) == 0) {
-      against = argv[i] + std::strlen(kAgainst);
+    if (const char* path = value_of(argv[i], kAgainst)) {
+      against = path;
     } else {
       arguments.push_back(argv[i]);
     }
   }
-  int count = static_cast<int>(arguments.size());
-  arguments.push_back(nullptr);
-  benchmark::Initialize(&count, arguments.data());
-  if (benchmark::ReportUnrecognizedArguments(count, arguments.data())) return 2;
+  if (!initialize(std::move(arguments))) return 2;
 
   uint64_t host[UK_CPU_DATA_FIELDS] = {};
   const uk_status_t status = uk_cpu_detect(host, UK_CPU_DATA_FIELDS);

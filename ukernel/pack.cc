@@ -39,8 +39,8 @@ class Packer {
  public:
   Packer(const uk_pack_params_t& p, const TilePlan& plan)
       : plan_(plan),
-        function_(function_of(plan.row)),
-        tall_(function_of(plan.blocks.tall)),
+        function_(function_of<uk_pack_tile_fn>(plan.row)),
+        tall_(function_of<uk_pack_tile_fn>(plan.blocks.tall)),
         in_(p.in),
         out_(p.out),
         padding_(p.padding_value) {
@@ -120,10 +120,6 @@ class Packer {
   }
 
  private:
-  static uk_pack_tile_fn* function_of(const uk_tile_row_t* row) {
-    return row ? reinterpret_cast<uk_pack_tile_fn*>(row->function) : nullptr;
-  }
-
   void pad(char* out, uk_index_t bytes) const {
     const int bits = plan_.bits == 4 ? 8 : plan_.bits;
     fill(out, bytes * 8 / bits, padding_, bits);

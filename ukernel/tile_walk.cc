@@ -187,7 +187,7 @@ void make_tall(const TileCopy& copy, const TilePlan& plan, Blocks* blocks) {
 
 // Which side of a large copy goes on end is its source's: rows in a pack, columns of tiles in an
 // unpack. The other side is written in runs of whole lines.
-bool make_streamed(const TileCopy& copy, const TilePlan& plan, uk_index_t even, Blocks* blocks) {
+bool make_streamed(const TileCopy& copy, const TilePlan& plan, Blocks* blocks) {
   if (plan.size0 * plan.size1 * plan.bits / 8 < kStreamedCopyBytes) return false;
   const uk_index_t tile_bytes = plan.tile_size() * plan.bits / 8;
   Blocks streamed = *blocks;
@@ -202,6 +202,7 @@ bool make_streamed(const TileCopy& copy, const TilePlan& plan, uk_index_t even, 
   streamed.down = copy.op == UK_OP_UNPACK;
   streamed.tiles = streamed.down ? kStreamedRowBytes * 8 / (plan.columns * plan.bits)
                                  : kStreamedBlockBytes / column_bytes;
+  const uk_index_t even = plan.even_tiles();
   streamed.tiles = larger(streamed.tiles / even, 1) * even;
   if (streamed.tiles > kScratchBytes / column_bytes) return false;
   *blocks = streamed;
@@ -214,10 +215,8 @@ Blocks make_blocks(const TileCopy& copy, const TilePlan& plan) {
   const bool far_apart =
       plan.tiles_stride1 > plan.tile_size() && plan.tiles_stride0 < plan.tiles_stride1;
   if (!far_apart) return blocks;
-  // Of tiles an odd number of four-bit elements wide, every other one starts on a byte.
-  const uk_index_t even = plan.columns * plan.bits % 8 != 0 ? 2 : 1;
   const bool columns_are_dense = plan.tiles_stride0 == plan.tile_size();
-  if (columns_are_dense && make_streamed(copy, plan, even, &blocks)) return blocks;
+  if (columns_are_dense && make_streamed(copy, plan, &blocks)) return blocks;
 
   const uk_index_t tile_bytes = plan.tile_size() * plan.bits / 8;
   const bool gathers = copy.op == UK_OP_PACK && columns_are_dense && tile_bytes < kNarrowBytes;
@@ -227,6 +226,7 @@ Blocks make_blocks(const TileCopy& copy, const TilePlan& plan) {
     return blocks;
   }
   const uk_index_t strip = ceil_div(kStripBytes * 8, plan.columns * plan.bits);
+  const uk_index_t even = plan.even_tiles();
   blocks.tiles = ceil_div(larger(strip, kStripTiles), even) * even;
   if (gathers) {
     blocks.output = BlockOutput::kGathered;

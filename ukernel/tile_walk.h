@@ -55,7 +55,16 @@ struct TilePlan {
     return tiles_offset + i * tiles_stride0 + j * tiles_stride1;
   }
   uk_index_t tile_size() const { return rows * columns; }
+  // Of tiles an odd number of four-bit elements wide, every other one starts on a byte: so many
+  // tiles stay together.
+  uk_index_t even_tiles() const { return columns * bits % 8 != 0 ? 2 : 1; }
 };
+
+// A row's function as the type of its op, NULL if there is no row.
+template <class Function>
+Function* function_of(const uk_tile_row_t* row) {
+  return row ? reinterpret_cast<Function*>(row->function) : nullptr;
+}
 
 // All checks, the plan, and the selection.
 uk_status_t plan_tiles(const TileCopy& copy, TilePlan* plan);
@@ -74,8 +83,7 @@ void visit_tiles(const TilePlan& plan, Visitor& visit) {
   const uk_index_t covered1 = ceil_div(plan.size1, plan.columns);
   if (covered0 == 0 || covered1 == 0) return;
   const uk_index_t tile_bytes = plan.tile_size() * plan.bits / 8;
-  // Of tiles an odd number of four-bit elements wide, every other one starts on a byte.
-  const uk_index_t even = plan.columns * plan.bits % 8 != 0 ? 2 : 1;
+  const uk_index_t even = plan.even_tiles();
   const uk_index_t whole0 = plan.row ? plan.size0 / plan.rows : 0;
   const uk_index_t whole1 = plan.row ? plan.size1 / plan.columns / even * even : 0;
 

@@ -11,8 +11,8 @@ class Unpacker {
  public:
   Unpacker(const uk_unpack_params_t& p, const TilePlan& plan)
       : plan_(plan),
-        function_(function_of(plan.row)),
-        tall_(function_of(plan.blocks.tall)),
+        function_(function_of<uk_unpack_tile_fn>(plan.row)),
+        tall_(function_of<uk_unpack_tile_fn>(plan.blocks.tall)),
         in_(p.in),
         out_(p.out) {}
 
@@ -57,10 +57,6 @@ class Unpacker {
   }
 
  private:
-  static uk_unpack_tile_fn* function_of(const uk_tile_row_t* row) {
-    return row ? reinterpret_cast<uk_unpack_tile_fn*>(row->function) : nullptr;
-  }
-
   // To rows at `out` with a stride of their own.
   void unpack_block(char* out, uk_index_t out_stride, uk_index_t i, uk_index_t j, uk_index_t rows,
                     uk_index_t count) const {

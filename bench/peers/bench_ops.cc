@@ -15,7 +15,9 @@
 #include <utility>
 #include <vector>
 
+#include "bench/google_benchmark.h"
 #include "bench/machine.h"
+#include "bench/median.h"
 #include "bench/peak.h"
 #include "bench/peers/contest.h"
 #include "bench/peers/contestant.h"
@@ -202,7 +204,7 @@ std::vector<std::unique_ptr<Operation>> make_others(const Cell& cell, const uk_p
 
 // The median, and the quartiles that tell whether to trust it.
 double report_ratio(benchmark::UserCounters& counters, const std::string& name,
-                    const std::vector<Pair>& pairs, double unit) {
+                    const std::vector<SlicePair>& pairs, double unit) {
   const Quartiles ratio = ratio_quartiles(pairs);
   counters[name] = unit * ratio.median;
   counters[name + "_q1"] = unit * ratio.lower;
@@ -231,7 +233,7 @@ class Yardsticks {
   const std::vector<Entrant>& entrants() const { return entrants_; }
 
   // False if one is higher than the machine allows.
-  bool report(const std::vector<std::vector<Pair>>& pairs,
+  bool report(const std::vector<std::vector<SlicePair>>& pairs,
               benchmark::UserCounters& counters) const {
     double highest = report_ratio(counters, "peak%", pairs[0],
                                   100 * cell_.ops() / (peak_.ops() * cell_.threads));
@@ -260,10 +262,10 @@ class Yardsticks {
   std::vector<Entrant> entrants_;
 };
 
-double median_seconds(const std::vector<std::vector<Pair>>& pairs, double Pair::*whose) {
+double median_seconds(const std::vector<std::vector<SlicePair>>& pairs, double SlicePair::*whose) {
   std::vector<double> seconds;
   for (const auto& rounds : pairs) {
-    for (const Pair& pair : rounds) seconds.push_back(pair.*whose);
+    for (const SlicePair& pair : rounds) seconds.push_back(pair.*whose);
   }
   return median(std::move(seconds));
 }
@@ -292,7 +294,7 @@ void run_cell(benchmark::State& state, const Cell& cell, int64_t cells_of_kind, 
   for (auto _ : state) {
     Entrant own_entrant = own.entrant();
     const auto pairs = time_in_pairs(own_entrant, entrants, pace);
-    const double seconds = median_seconds(pairs, &Pair::own);
+    const double seconds = median_seconds(pairs, &SlicePair::own);
     auto& counters = state.counters;
     state.SetIterationTime(seconds);
     counters["GFLOP/s"] = cell.ops() / seconds / 1e9;
@@ -303,7 +305,7 @@ void run_cell(benchmark::State& state, const Cell& cell, int64_t cells_of_kind, 
       const std::string name = others[i]->contestant().name;
       const auto& with = pairs[yardsticks.entrants().size() + i];
       report_ratio(counters, name, with, 1);
-      counters[name + "_GFLOP/s"] = cell.ops() / median_seconds({with}, &Pair::other) / 1e9;
+      counters[name + "_GFLOP/s"] = cell.ops() / median_seconds({with}, &SlicePair::other) / 1e9;
     }
   }
   state.SetLabel(std::to_string(tile->m0) + "x" + std::to_string(tile->n0) + "x" +
@@ -381,14 +383,13 @@ void load_others(Setting& setting) {
 }
 
 int run_all(int argc, char** argv) {
-  constexpr char kPairs[] = "--pairs=";
   Setting setting;
   std::vector<char*> arguments;
   for (int i = 0; i < argc; ++i) {
     if (std::strcmp(argv[i], "--help") == 0) std::fputs(kHelp, stdout);
-    if (std::strncmp(argv[i], kPairs, std::strlen(kPairs)) == 0) {
+    if (const char* value = value_of(argv[i], "--pairs=")) {
       char* end = nullptr;
-      const long pairs = std::strtol(argv[i] + std::strlen(kPairs), &end, 10);
+      const long pairs = std::strtol(value, &end, 10);
       if (*end != 0 || pairs < 1 || pairs > 1000) {
         std::fprintf(stderr, "bench_ops: '%s' wants a number from 1 to 1000\n", argv[i]);
         return 2;
@@ -398,10 +399,7 @@ int run_all(int argc, char** argv) {
       arguments.push_back(argv[i]);
     }
   }
-  int count = static_cast<int>(arguments.size());
-  arguments.push_back(nullptr);
-  benchmark::Initialize(&count, arguments.data());
-  if (benchmark::ReportUnrecognizedArguments(count, arguments.data())) return 2;
+  if (!initialize(std::move(arguments))) return 2;
   if (uk_cpu_detect(setting.cpu_data, UK_CPU_DATA_FIELDS) != UK_STATUS_OK) {
     std::fprintf(stderr, "bench_ops: the CPU's features cannot be told\n");
     return 1;

@@ -14,6 +14,7 @@
 #include <thread>
 #include <utility>
 
+#include "bench/median.h"
 #include "bench/peak.h"
 #include "bench/threads.h"
 
@@ -43,13 +44,6 @@ class Pin {
  private:
   cpu_set_t before_;
 };
-
-// Of values in order, the one after so many quarters of them.
-double nearest_rank(std::vector<double>& values, size_t quarters) {
-  const auto rank = values.begin() + static_cast<ptrdiff_t>(values.size() * quarters / 4);
-  std::nth_element(values.begin(), rank, values.end());
-  return *rank;
-}
 
 }  // namespace
 
@@ -95,8 +89,8 @@ double Entrant::time_slice(double length) {
   return time_calls(calls) / static_cast<double>(calls);
 }
 
-std::vector<std::vector<Pair>> time_in_pairs(Entrant& own, std::vector<Entrant>& others,
-                                             const Pace& pace) {
+std::vector<std::vector<SlicePair>> time_in_pairs(Entrant& own, std::vector<Entrant>& others,
+                                                  const Pace& pace) {
   std::mt19937_64 random(1);
   std::uniform_real_distribution<double> length(0.75, 1.25);
   const auto slice = [&](Entrant& entrant) {
@@ -105,7 +99,7 @@ std::vector<std::vector<Pair>> time_in_pairs(Entrant& own, std::vector<Entrant>&
     }
     return entrant.time_slice(length(random));
   };
-  std::vector<std::vector<Pair>> pairs(others.size());
+  std::vector<std::vector<SlicePair>> pairs(others.size());
   // Those around one slice of `own`; an odd one out is before or after it.
   const auto time_around = [&](std::optional<size_t> before, std::optional<size_t> after) {
     const double before_seconds = before ? slice(others[*before]) : 0;
@@ -125,11 +119,9 @@ std::vector<std::vector<Pair>> time_in_pairs(Entrant& own, std::vector<Entrant>&
   return pairs;
 }
 
-double median(std::vector<double> values) { return nearest_rank(values, 2); }
-
-Quartiles ratio_quartiles(const std::vector<Pair>& pairs) {
+Quartiles ratio_quartiles(const std::vector<SlicePair>& pairs) {
   std::vector<double> ratios;
-  for (const Pair& pair : pairs) ratios.push_back(pair.other / pair.own);
+  for (const SlicePair& pair : pairs) ratios.push_back(pair.other / pair.own);
   return {nearest_rank(ratios, 1), nearest_rank(ratios, 2), nearest_rank(ratios, 3)};
 }
 

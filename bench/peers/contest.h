@@ -28,7 +28,7 @@ class Entrant {
 };
 
 // Seconds of a call in adjacent slices.
-struct Pair {
+struct SlicePair {
   double own, other;
 };
 
@@ -42,15 +42,14 @@ struct Pace {
 // clock frequency hits both alike; one of `own` has another on either side. In each round the
 // others come in a new order, on a new side of `own`, and slices have new lengths: a disturbance in
 // a rhythm of its own does not hit the same contestant every time, but drives the quartiles apart.
-std::vector<std::vector<Pair>> time_in_pairs(Entrant& own, std::vector<Entrant>& others,
-                                             const Pace& pace);
+std::vector<std::vector<SlicePair>> time_in_pairs(Entrant& own, std::vector<Entrant>& others,
+                                                  const Pace& pace);
 
-double median(std::vector<double> values);
 struct Quartiles {
   double lower, median, upper;
 };
 // Of other / own: how many times as fast `own` is.
-Quartiles ratio_quartiles(const std::vector<Pair>& pairs);
+Quartiles ratio_quartiles(const std::vector<SlicePair>& pairs);
 
 }  // namespace uk::bench
 

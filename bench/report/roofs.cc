@@ -8,7 +8,10 @@
 #include <cstring>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "bench/google_benchmark.h"
 #include "bench/machine.h"
 #include "bench/peak.h"
 #include "ukernel/ukernel.h"
@@ -56,16 +59,6 @@ void bench_read(benchmark::State& state, size_t bytes) {
   }
 }
 
-// Half of a cache, as much as the panels fill that tiles are timed with.
-size_t half_of_cache(int level, size_t assumed) {
-  for (const benchmark::CPUInfo::CacheInfo& cache : benchmark::CPUInfo::Get().caches) {
-    if (cache.level == level && cache.type != "Instruction") {
-      return static_cast<size_t>(cache.size) / 2;
-    }
-  }
-  return assumed / 2;
-}
-
 int run(int argc, char** argv) {
   uint64_t host[UK_CPU_DATA_FIELDS] = {};
   if (uk_cpu_detect(host, UK_CPU_DATA_FIELDS) != UK_STATUS_OK) return 1;
@@ -76,19 +69,15 @@ int run(int argc, char** argv) {
       benchmark::RegisterBenchmark(name.c_str(), bench_peak, type.flag, isa)->UseManualTime();
     }
   }
-  benchmark::RegisterBenchmark("read/L1", bench_read, half_of_cache(1, 32u << 10))->UseManualTime();
-  benchmark::RegisterBenchmark("read/L2", bench_read, half_of_cache(2, 512u << 10))
-      ->UseManualTime();
+  // Half of a cache, as much as the panels fill that tiles are timed with.
+  benchmark::RegisterBenchmark("read/L1", bench_read, cache_bytes(1) / 2)->UseManualTime();
+  benchmark::RegisterBenchmark("read/L2", bench_read, cache_bytes(2) / 2)->UseManualTime();
   benchmark::RegisterBenchmark("read/mem", bench_read, bytes_beyond_cache())->UseManualTime();
 
-  // Each repeats itself as often as it needs, so one iteration is enough.
-  std::string one_iteration = "--benchmark_min_time=0";
+  std::string one_iteration = kOneIteration;
   std::vector<char*> arguments(argv, argv + argc);
   arguments.insert(arguments.begin() + 1, one_iteration.data());
-  int count = static_cast<int>(arguments.size());
-  arguments.push_back(nullptr);
-  benchmark::Initialize(&count, arguments.data());
-  if (benchmark::ReportUnrecognizedArguments(count, arguments.data())) return 2;
+  if (!initialize(std::move(arguments))) return 2;
   benchmark::RunSpecifiedBenchmarks();
   benchmark::Shutdown();
   return 0;

@@ -72,21 +72,6 @@ class TiledMatrix {
   char* const tiles_;
 };
 
-// Calls copy(zero of the element type).
-template <class Copy>
-void with_element(int bytes, Copy copy) {
-  switch (bytes) {
-    case 1:
-      return copy(uint8_t{});
-    case 2:
-      return copy(uint16_t{});
-    case 4:
-      return copy(uint32_t{});
-    default:
-      return copy(uint64_t{});
-  }
-}
-
 }  // namespace uk
 
 #endif  // GENERATOR_MEMREF_COPY_H_

@@ -20,6 +20,21 @@ struct Memref {
   uk_index_t sizes[kRank], strides[kRank];
 };
 
+// Calls copy(zero of the element type).
+template <class Copy>
+void with_element(int bytes, Copy copy) {
+  switch (bytes) {
+    case 1:
+      return copy(uint8_t{});
+    case 2:
+      return copy(uint16_t{});
+    case 4:
+      return copy(uint32_t{});
+    default:
+      return copy(uint64_t{});
+  }
+}
+
 struct Mmt4dTile {
   uk_mmt4d_tile_fn* function;
   int m0, n0, k0;

@@ -23,16 +23,7 @@ void copy_elements(const Place& to, const Place& from, int rows, int columns) {
 }
 
 void copy_elements(const Place& to, const Place& from, int rows, int columns, int bytes) {
-  switch (bytes) {
-    case 1:
-      return copy_elements<uint8_t>(to, from, rows, columns);
-    case 2:
-      return copy_elements<uint16_t>(to, from, rows, columns);
-    case 4:
-      return copy_elements<uint32_t>(to, from, rows, columns);
-    default:
-      return copy_elements<uint64_t>(to, from, rows, columns);
-  }
+  with_element(bytes, [&](auto zero) { copy_elements<decltype(zero)>(to, from, rows, columns); });
 }
 
 constexpr int kMaxTile = 64, kMaxK0 = 16, kMaxBytes = 8;  // of what the generator makes

@@ -1,0 +1,47 @@
+// What the programs on Google Benchmark have in common.
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions; see LICENSE.
+#ifndef UKERNEL_BENCH_GOOGLE_BENCHMARK_H_
+#define UKERNEL_BENCH_GOOGLE_BENCHMARK_H_
+
+#include <benchmark/benchmark.h>
+
+#include <cstddef>
+#include <cstdio>
+#include <cstring>
+#include <vector>
+
+namespace uk::bench {
+
+// For programs whose benchmarks repeat themselves as often as they need.
+constexpr char kOneIteration[] = "--benchmark_min_time=0";
+
+// What follows `option`, which ends in "=", in an argument that starts with it; else NULL.
+inline const char* value_of(const char* argument, const char* option) {
+  const size_t length = std::strlen(option);
+  return std::strncmp(argument, option, length) == 0 ? argument + length : nullptr;
+}
+
+// Gives Google Benchmark the program's name and the options that are not the program's own. False:
+// it has said that it does not know one of them.
+inline bool initialize(std::vector<char*> arguments) {
+  int count = static_cast<int>(arguments.size());
+  arguments.push_back(nullptr);
+  benchmark::Initialize(&count, arguments.data());
+  return !benchmark::ReportUnrecognizedArguments(count, arguments.data());
+}
+
+// Of the data cache. What is assumed of an unknown one is said.
+inline size_t cache_bytes(int level) {
+  for (const benchmark::CPUInfo::CacheInfo& cache : benchmark::CPUInfo::Get().caches) {
+    if (cache.level == level && cache.type != "Instruction") return cache.size;
+  }
+  const size_t assumed = level == 1 ? 32u << 10 : 512u << 10;
+  std::fprintf(stderr, "The size of the L%d cache is unknown; %zu KiB assumed.\n", level,
+               assumed >> 10);
+  return assumed;
+}
+
+}  // namespace uk::bench
+
+#endif  // UKERNEL_BENCH_GOOGLE_BENCHMARK_H_
