@@ -8,18 +8,61 @@
 
 namespace {
 
-// How far ahead of its reads a tile prefetches a streaming RHS, in bytes. Nearer than 16 KiB the
-// requests in flight do not cover the memory's latency.
+// A streaming RHS is prefetched. A tile of one register block does so this far ahead of its reads,
+// in bytes: nearer than 16 KiB the requests in flight do not cover the memory's latency.
 constexpr int kPrefetchDistance = 16 << 10;
 constexpr int kCacheLine = 64;
 
-UK_INLINE void prefetch_rhs(const char* rhs, int bytes) {
-  // Integer arithmetic: the address may lie past the end of the buffer, which a prefetch ignores
-  // and a pointer must not do.
-  const uintptr_t ahead = reinterpret_cast<uintptr_t>(rhs) + kPrefetchDistance;
-  UK_UNROLL for (int b = 0; b < bytes; b += kCacheLine) {
+// Of several blocks each runs through the whole panel. If the first alone prefetched, the memory
+// would idle while the others run. So all blocks run on few steps at a time, which stay in L1, add
+// to OUT, and each brings its part of as many steps behind these; 16x32x1 of f32, in two blocks:
+//
+//   block 0, rows 0 ... 7    reads steps 0 ... 63, prefetches 64 ... 95
+//   block 1, rows 8 ... 15   reads steps 0 ... 63, prefetches 96 ... 127
+//   block 0                  reads steps 64 ... 127, prefetches 128 ... 159
+constexpr int kSharedPrefetchBytes = 8 << 10;
+
+// Where one of kBlocks blocks that share it starts to prefetch, beside its reads of `bytes` from
+// rhs on. Integer arithmetic, here and below: the address may lie past the end of the buffer, which
+// a prefetch ignores and a pointer must not do.
+template <int kBlocks>
+UK_INLINE uintptr_t prefetch_start(const char* rhs, uk_index_t bytes, int block) {
+  const uk_index_t ahead = kBlocks == 1 ? kPrefetchDistance : bytes + bytes / kBlocks * block;
+  return reinterpret_cast<uintptr_t>(rhs) + static_cast<uintptr_t>(ahead);
+}
+
+// How many steps blocks that share the prefetching run on at a time: all, unless the RHS streams.
+template <int kStepBytes>
+UK_INLINE uk_index_t steps_at_a_time(uk_index_t k1, uint32_t flags) {
+  constexpr int kFew = kStepBytes < kSharedPrefetchBytes ? kSharedPrefetchBytes / kStepBytes : 1;
+  return (flags & UK_MMT4D_PREFETCH_RHS) && k1 > kFew ? kFew : k1;
+}
+
+// Calls run_blocks(lhs, rhs, steps, flags) for all steps of the panels.
+template <bool kShare, int kLhsStep, int kRhsStep, class RunBlocks>
+UK_INLINE void for_steps(const void* lhs_panel, const void* rhs_panel, uk_index_t k1,
+                         uint32_t flags, RunBlocks run_blocks) {
+  const uk_index_t most = kShare ? steps_at_a_time<kRhsStep>(k1, flags) : k1;
+  const char* lhs = static_cast<const char*>(lhs_panel);
+  const char* rhs = static_cast<const char*>(rhs_panel);
+  do {
+    const uk_index_t steps = k1 < most ? k1 : most;
+    run_blocks(lhs, rhs, steps, flags);
+    lhs += steps * kLhsStep;
+    rhs += steps * kRhsStep;
+    k1 -= steps;
+    flags |= UK_MMT4D_ACCUMULATE;
+  } while (kShare && k1 > 0);
+}
+
+// What a k step of kStepBytes prefetches in one of kBlocks blocks. Returns where the next one does.
+template <int kBlocks, int kStepBytes>
+UK_INLINE uintptr_t prefetch_rhs(uintptr_t ahead) {
+  constexpr int kShare = (kStepBytes + kBlocks - 1) / kBlocks;
+  UK_UNROLL for (int b = 0; b < kShare; b += kCacheLine) {
     __builtin_prefetch(reinterpret_cast<const char*>(ahead + static_cast<uintptr_t>(b)));
   }
+  return ahead + kShare;
 }
 
 UK_INLINE int32_t load_s32(const char* p) {

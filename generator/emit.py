@@ -165,7 +165,8 @@ class BlockShape:
         return one_by_one(self.p, self.rows, self.vectors)
 
     @property
-    def prefetch_bytes(self) -> int:
+    def step_bytes(self) -> int:
+        """Of a k step of its columns."""
         return self.columns * self.plan.units * self.p.rhs_unit_bytes
 
     def units_statement(self, vector: int) -> list[Statement]:
@@ -593,13 +594,50 @@ class TileSource:
     def arguments(self, block: Block) -> str:
         """Of the call of a block's function."""
         plan = self.plan
-        by_tile = plan.stages and not plan.stages_in_block
-        lhs = "staged_lhs" if by_tile and plan.stages_lhs else "lhs"
+        lhs = "staged_lhs" if plan.stages_lhs and not plan.stages_in_block else "lhs"
         rhs = "staged_rhs" if plan.stages_rhs else "rhs"
         found = [_offset("sums" if plan.f32_scratch else "out", self.out_offset(block)),
                  _offset(lhs, self.lhs_offset(block)), _offset(rhs, self.rhs_offset(block)),
-                 "steps" if by_tile else "k1", "flags"]
+                 self._block_steps, "flags"]
         return ", ".join(found)
+
+    @property
+    def runs_in_parts(self) -> bool:
+        """Whether all blocks run on a few steps, then on the next ones, adding to their results."""
+        return (self.plan.stages and not self.plan.stages_in_block) or self.shares_prefetch
+
+    @property
+    def _block_steps(self) -> str:
+        return "steps" if self.runs_in_parts else "k1"
+
+    @property
+    def shares_prefetch(self) -> bool:
+        """Whether all blocks prefetch a part of the RHS: where columns are read more than once, and
+        the results can wait in memory while a few steps come in."""
+        plan = self.plan
+        reread = any(block.row for block in plan.blocks)
+        by_tile = plan.stages and not plan.stages_in_block
+        p = plan.primitive
+        out_holds_sums = p.acc_rows * p.lanes * _out_bytes(plan) == p.isa.vector_bytes
+        return reread and not plan.stages_rhs and (by_tile or out_holds_sums)
+
+    def prefetch_blocks(self, block: Block) -> int:
+        """How many blocks share the prefetching that this one takes part in, 0 if it does not: one
+        that is alone prefetches its own columns."""
+        if self.shares_prefetch:
+            return len(self.plan.blocks)
+        return int(block.row == 0)
+
+    def prefetched_step(self, shape: BlockShape) -> int:
+        return self.rhs_step if self.shares_prefetch else shape.step_bytes
+
+    def prefetch_start(self, block: Block) -> str:
+        blocks = self.prefetch_blocks(block)
+        if blocks == 0:
+            return "0"
+        number = self.plan.blocks.index(block) if self.shares_prefetch else 0
+        rhs = "rhs" if self.shares_prefetch else _offset("rhs", self.rhs_offset(block))
+        return f"prefetch_start<{blocks}>({rhs}, {self._block_steps} * {self.rhs_step}, {number})"
 
     def out_pieces(self) -> list[tuple[int, int]]:
         """OUT as a number of whole vectors, and lanes that are left."""

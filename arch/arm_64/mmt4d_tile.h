@@ -106,15 +106,19 @@ UK_INLINE void dot_steps(typename P::Acc (&acc)[Rows][Vectors], const Lhs* group
 
 // k1 steps, kSteps at a time, on the accumulators of kOutRows rows. Returns how many are left.
 // The rows of several steps lie one behind the other only where a block is all rows of the tile.
-template <class P, int M0, int N0, int kOutRows, int kSteps, bool kPrefetch, int Rows, int Vectors>
+// One of kPrefetchBlocks blocks prefetches from `ahead` on; none does if that is 0.
+template <class P, int M0, int N0, int kOutRows, int kSteps, int kPrefetchBlocks, int Rows,
+          int Vectors>
 UK_INLINE uk_index_t k_steps(typename P::Acc (&acc)[Rows][Vectors], const char*& lhs,
-                             const char*& rhs, uk_index_t k1) {
+                             const char*& rhs, uk_index_t k1, uintptr_t& ahead) {
   constexpr int kRows = kSteps * kOutRows, kGroupRows = P::kGroup * P::kAccRows;
   constexpr int kWhole = kRows / kGroupRows, kRest = kRows % kGroupRows;
   static_assert(kSteps == 1 || kOutRows == M0, "the next step's rows follow");
   // Compilers know how few steps may be left, and would write out each number of them.
   _Pragma("GCC unroll 1") for (; k1 >= kSteps; k1 -= kSteps) {
-    if (kPrefetch) prefetch_rhs(rhs, kSteps * N0 * P::kRhsBytes);
+    if constexpr (kPrefetchBlocks > 0) {
+      ahead = prefetch_rhs<kPrefetchBlocks, kSteps * N0 * P::kRhsBytes>(ahead);
+    }
     decltype(P::template load_lhs<1>(lhs)) groups[kWhole + (kRest > 0)];
     UK_UNROLL for (int g = 0; g < kWhole; ++g) {
       groups[g] = P::template load_lhs<kGroupRows>(lhs + g * kGroupRows * P::kLhsBytes);
@@ -131,29 +135,32 @@ UK_INLINE uk_index_t k_steps(typename P::Acc (&acc)[Rows][Vectors], const char*&
 
 // A block's K loop. Few rows: as many steps at a time as their rows fill one group, unless that is
 // more operands than fit beside the accumulators.
-template <class P, int M0, int N0, int kOutRows, bool kPrefetch, int Rows, int Vectors>
+template <class P, int M0, int N0, int kOutRows, int kPrefetchBlocks, int Rows, int Vectors>
 UK_INLINE void k_loop(typename P::Acc (&acc)[Rows][Vectors], const char* lhs, const char* rhs,
-                      uk_index_t k1) {
+                      uk_index_t k1, uintptr_t ahead) {
   constexpr bool kFew = kOutRows == M0 && P::kAccRows == 1 && M0 < P::kGroup &&
                         P::kGroup % M0 == 0 &&
                         Rows * Vectors * P::kAccRegisters + P::kTemporaries <= kRegisters / 2;
   if constexpr (kFew) {
-    k1 = k_steps<P, M0, N0, kOutRows, P::kGroup / M0, kPrefetch>(acc, lhs, rhs, k1);
+    k1 = k_steps<P, M0, N0, kOutRows, P::kGroup / M0, kPrefetchBlocks>(acc, lhs, rhs, k1, ahead);
   }
-  k_steps<P, M0, N0, kOutRows, 1, kPrefetch>(acc, lhs, rhs, k1);
+  k_steps<P, M0, N0, kOutRows, 1, kPrefetchBlocks>(acc, lhs, rhs, k1, ahead);
 }
 
-// One register block: kOutRows rows of the tile from `row` on, all of its columns.
-template <class P, int M0, int N0, int kOutRows>
-UK_INLINE void block(char* out, const char* lhs, int row, const char* rhs, uk_index_t k1,
-                     uint32_t flags) {
+// One register block: of the tile's rows its part, all columns. kPrefetchBlocks as above.
+template <class P, int M0, int N0, int kBlocks, int kBlock, int kPrefetchBlocks>
+UK_INLINE void block(char* out, const char* lhs, const char* rhs, uk_index_t k1, uint32_t flags) {
+  constexpr int kTileAccRows = (M0 + P::kAccRows - 1) / P::kAccRows;
+  constexpr int kRow = P::kAccRows * uk::block_first_row(kTileAccRows, kBlocks, kBlock);
+  constexpr int kEnd = P::kAccRows * uk::block_first_row(kTileAccRows, kBlocks, kBlock + 1);
+  constexpr int kOutRows = (kEnd < M0 ? kEnd : M0) - kRow;
   constexpr int kRowBytes = N0 * P::kOutBytes, kVectorBytes = P::kLanes * P::kOutBytes;
   constexpr int kRows = (kOutRows + P::kAccRows - 1) / P::kAccRows, kVectors = N0 / P::kLanes;
   constexpr int kAccRows = kOutRows < P::kAccRows ? kOutRows : P::kAccRows;
   constexpr int kAccBytes = P::kAccRows * kRowBytes;
   static_assert(kOutRows % kAccRows == 0, "accumulators of as many rows each");
-  out += row * kRowBytes;
-  lhs += row * P::kLhsBytes;
+  out += kRow * kRowBytes;
+  lhs += kRow * P::kLhsBytes;
   typename P::Acc acc[kRows][kVectors];
   if (flags & UK_MMT4D_ACCUMULATE) {
     UK_UNROLL for (int i = 0; i < kRows; ++i) {
@@ -167,10 +174,11 @@ UK_INLINE void block(char* out, const char* lhs, int row, const char* rhs, uk_in
       UK_UNROLL for (int j = 0; j < kVectors; ++j) acc[i][j] = P::zero();
     }
   }
-  if (flags & UK_MMT4D_PREFETCH_RHS) {
-    k_loop<P, M0, N0, kOutRows, true>(acc, lhs, rhs, k1);
+  if (kPrefetchBlocks > 0 && (flags & UK_MMT4D_PREFETCH_RHS)) {
+    const uintptr_t ahead = prefetch_start<kPrefetchBlocks>(rhs, k1 * N0 * P::kRhsBytes, kBlock);
+    k_loop<P, M0, N0, kOutRows, kPrefetchBlocks>(acc, lhs, rhs, k1, ahead);
   } else {
-    k_loop<P, M0, N0, kOutRows, false>(acc, lhs, rhs, k1);
+    k_loop<P, M0, N0, kOutRows, 0>(acc, lhs, rhs, k1, 0);
   }
   UK_UNROLL for (int i = 0; i < kRows; ++i) {
     UK_UNROLL for (int j = 0; j < kVectors; ++j) {
@@ -179,15 +187,12 @@ UK_INLINE void block(char* out, const char* lhs, int row, const char* rhs, uk_in
   }
 }
 
-template <class P, int M0, int N0, int kBlocks, int kBlock = 0>
+template <class P, int M0, int N0, int kBlocks, bool kShare, int kBlock = 0>
 UK_INLINE void blocks(char* out, const char* lhs, const char* rhs, uk_index_t k1, uint32_t flags) {
   if constexpr (kBlock < kBlocks) {
-    constexpr int kAccRows = (M0 + P::kAccRows - 1) / P::kAccRows;
-    constexpr int kRow = P::kAccRows * uk::block_first_row(kAccRows, kBlocks, kBlock);
-    constexpr int kEnd = P::kAccRows * uk::block_first_row(kAccRows, kBlocks, kBlock + 1);
-    block<P, M0, N0, (kEnd < M0 ? kEnd : M0) - kRow>(out, lhs, kRow, rhs, k1, flags);
-    // From the second block on the RHS panel is in cache.
-    blocks<P, M0, N0, kBlocks, kBlock + 1>(out, lhs, rhs, k1, flags & ~UK_MMT4D_PREFETCH_RHS);
+    constexpr int kPrefetchBlocks = kShare ? kBlocks : kBlock == 0 ? 1 : 0;
+    block<P, M0, N0, kBlocks, kBlock, kPrefetchBlocks>(out, lhs, rhs, k1, flags);
+    blocks<P, M0, N0, kBlocks, kShare, kBlock + 1>(out, lhs, rhs, k1, flags);
   }
 }
 
@@ -199,8 +204,14 @@ UK_INLINE void mmt4d_tile(void* out, const void* lhs, const void* rhs, uk_index_
   constexpr int kAccRows = (M0 + P::kAccRows - 1) / P::kAccRows;
   constexpr int kColumns = N0 / P::kLanes * P::kAccRegisters;
   constexpr int kBlocks = uk::block_count(kRegisters - P::kTemporaries, kAccRows, kColumns);
-  blocks<P, M0, N0, kBlocks>(static_cast<char*>(out), static_cast<const char*>(lhs),
-                             static_cast<const char*>(rhs), k1, flags);
+  // Only where OUT holds what accumulators hold can blocks run on few steps at a time.
+  constexpr bool kShare =
+      kBlocks > 1 && sizeof(typename P::Acc) == P::kAccRows * P::kLanes * P::kOutBytes;
+  for_steps<kShare, M0 * P::kLhsBytes, N0 * P::kRhsBytes>(
+      lhs, rhs, k1, flags,
+      [out](const char* lhs, const char* rhs, uk_index_t steps, uint32_t flags) UK_INLINE_LAMBDA {
+        blocks<P, M0, N0, kBlocks, kShare>(static_cast<char*>(out), lhs, rhs, steps, flags);
+      });
 }
 
 }  // namespace

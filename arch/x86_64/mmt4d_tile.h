@@ -44,12 +44,15 @@ UK_INLINE int64_t load_s64(const char* p) {
 }
 
 // k1 steps on a block's accumulators; a step's rows are kStride bytes from the next one's. `sums`
-// is of kSumsRows.
-template <class P, int kStride, int N0, int Rows, int Vectors, bool kPrefetch>
+// is of kSumsRows. One of kPrefetchBlocks blocks prefetches from `ahead` on; none does if that is
+// 0.
+template <class P, int kStride, int N0, int kPrefetchBlocks, int Rows, int Vectors>
 UK_INLINE void k_steps(typename P::Acc (&acc)[Rows][Vectors], typename P::Acc& sums,
-                       const char* lhs, const char* rhs, uk_index_t k1) {
+                       const char* lhs, const char* rhs, uk_index_t k1, uintptr_t& ahead) {
   for (; k1 > 0; --k1) {
-    if (kPrefetch) prefetch_rhs(rhs, N0 * P::kRhsBytes);
+    if constexpr (kPrefetchBlocks > 0) {
+      ahead = prefetch_rhs<kPrefetchBlocks, N0 * P::kRhsBytes>(ahead);
+    }
     decltype(P::load_rhs(rhs)) columns[Vectors];
     UK_UNROLL for (int j = 0; j < Vectors; ++j) {
       columns[j] = P::load_rhs(rhs + j * P::kLanes * P::kRhsBytes);
@@ -70,19 +73,19 @@ constexpr int kStagedSteps = 64;
 // A block's K loop. Where the LHS must be converted, it is, for many steps and all rows of the tile
 // at once, into a buffer from which the load port then broadcasts: converting behind each broadcast
 // would cost two shuffles per row and step.
-template <class P, int M0, int N0, int Rows, int Vectors, bool kPrefetch>
+template <class P, int M0, int N0, int kPrefetchBlocks, int Rows, int Vectors>
 UK_INLINE void k_loop(typename P::Acc (&acc)[Rows][Vectors], typename P::Acc& sums, const char* lhs,
-                      int row, const char* rhs, uk_index_t k1) {
+                      int row, const char* rhs, uk_index_t k1, uintptr_t ahead) {
   constexpr int kStride = M0 * P::kRowBytes;
   if constexpr (!P::kStagesLhs) {
-    k_steps<P, kStride, N0, Rows, Vectors, kPrefetch>(acc, sums, lhs + row * P::kRowBytes, rhs, k1);
+    k_steps<P, kStride, N0, kPrefetchBlocks>(acc, sums, lhs + row * P::kRowBytes, rhs, k1, ahead);
   } else {
     alignas(64) char staged[kStagedSteps * kStride + P::kStageSlack];
     while (k1 > 0) {
       const uk_index_t steps = k1 < kStagedSteps ? k1 : kStagedSteps;
       P::stage_lhs(staged, lhs, static_cast<int>(steps) * M0);
-      k_steps<P, kStride, N0, Rows, Vectors, kPrefetch>(acc, sums, staged + row * P::kRowBytes, rhs,
-                                                        steps);
+      k_steps<P, kStride, N0, kPrefetchBlocks>(acc, sums, staged + row * P::kRowBytes, rhs, steps,
+                                               ahead);
       lhs += steps * M0 * P::kLhsBytes;
       rhs += steps * N0 * P::kRhsBytes;
       k1 -= steps;
@@ -90,46 +93,47 @@ UK_INLINE void k_loop(typename P::Acc (&acc)[Rows][Vectors], typename P::Acc& su
   }
 }
 
-// One register block: rows row ... row + Rows - 1 of the tile, all of its columns.
-template <class P, int M0, int N0, int Rows, int Vectors>
-UK_INLINE void block(char* out, const char* lhs, int row, const char* rhs, uk_index_t k1,
-                     uint32_t flags) {
+// One register block: of the tile's rows its part, all columns. kPrefetchBlocks as above.
+template <class P, int M0, int N0, int kBlocks, int kBlock, int kPrefetchBlocks>
+UK_INLINE void block(char* out, const char* lhs, const char* rhs, uk_index_t k1, uint32_t flags) {
+  constexpr int kRow = uk::block_first_row(M0, kBlocks, kBlock);
+  constexpr int kRows = uk::block_first_row(M0, kBlocks, kBlock + 1) - kRow;
+  constexpr int kVectors = N0 / P::kLanes;
   constexpr int kRowBytes = N0 * P::kOutBytes, kVectorBytes = P::kLanes * P::kOutBytes;
-  out += row * kRowBytes;
-  typename P::Acc acc[Rows][Vectors];
+  out += kRow * kRowBytes;
+  typename P::Acc acc[kRows][kVectors];
   if (flags & UK_MMT4D_ACCUMULATE) {
-    UK_UNROLL for (int i = 0; i < Rows; ++i) {
-      UK_UNROLL for (int j = 0; j < Vectors; ++j) {
+    UK_UNROLL for (int i = 0; i < kRows; ++i) {
+      UK_UNROLL for (int j = 0; j < kVectors; ++j) {
         acc[i][j] = P::load_out(out + i * kRowBytes + j * kVectorBytes);
       }
     }
   } else {
-    UK_UNROLL for (int i = 0; i < Rows; ++i) {
-      UK_UNROLL for (int j = 0; j < Vectors; ++j) acc[i][j] = P::zero();
+    UK_UNROLL for (int i = 0; i < kRows; ++i) {
+      UK_UNROLL for (int j = 0; j < kVectors; ++j) acc[i][j] = P::zero();
     }
   }
   typename P::Acc sums = P::zero();
-  if (flags & UK_MMT4D_PREFETCH_RHS) {
-    k_loop<P, M0, N0, Rows, Vectors, true>(acc, sums, lhs, row, rhs, k1);
+  if (kPrefetchBlocks > 0 && (flags & UK_MMT4D_PREFETCH_RHS)) {
+    const uintptr_t ahead = prefetch_start<kPrefetchBlocks>(rhs, k1 * N0 * P::kRhsBytes, kBlock);
+    k_loop<P, M0, N0, kPrefetchBlocks>(acc, sums, lhs, kRow, rhs, k1, ahead);
   } else {
-    k_loop<P, M0, N0, Rows, Vectors, false>(acc, sums, lhs, row, rhs, k1);
+    k_loop<P, M0, N0, 0>(acc, sums, lhs, kRow, rhs, k1, 0);
   }
   if constexpr (P::kSumsRows) P::subtract_sums(acc, sums);
-  UK_UNROLL for (int i = 0; i < Rows; ++i) {
-    UK_UNROLL for (int j = 0; j < Vectors; ++j) {
+  UK_UNROLL for (int i = 0; i < kRows; ++i) {
+    UK_UNROLL for (int j = 0; j < kVectors; ++j) {
       P::store_out(out + i * kRowBytes + j * kVectorBytes, acc[i][j]);
     }
   }
 }
 
-template <class P, int M0, int N0, int kBlocks, int kBlock = 0>
+template <class P, int M0, int N0, int kBlocks, bool kShare, int kBlock = 0>
 UK_INLINE void blocks(char* out, const char* lhs, const char* rhs, uk_index_t k1, uint32_t flags) {
   if constexpr (kBlock < kBlocks) {
-    constexpr int kRow = uk::block_first_row(M0, kBlocks, kBlock);
-    constexpr int kRows = uk::block_first_row(M0, kBlocks, kBlock + 1) - kRow;
-    block<P, M0, N0, kRows, N0 / P::kLanes>(out, lhs, kRow, rhs, k1, flags);
-    // From the second block on the RHS panel is in cache.
-    blocks<P, M0, N0, kBlocks, kBlock + 1>(out, lhs, rhs, k1, flags & ~UK_MMT4D_PREFETCH_RHS);
+    constexpr int kPrefetchBlocks = kShare ? kBlocks : kBlock == 0 ? 1 : 0;
+    block<P, M0, N0, kBlocks, kBlock, kPrefetchBlocks>(out, lhs, rhs, k1, flags);
+    blocks<P, M0, N0, kBlocks, kShare, kBlock + 1>(out, lhs, rhs, k1, flags);
   }
 }
 
@@ -140,8 +144,13 @@ UK_INLINE void mmt4d_tile(void* out, const void* lhs, const void* rhs, uk_index_
   static_assert(N0 % P::kLanes == 0, "whole vectors");
   static_assert(P::kStagesLhs || P::kRowBytes == P::kLhsBytes, "rows are broadcast as they lie");
   constexpr int kBlocks = uk::block_count(P::kRegisters - P::kTemporaries, M0, N0 / P::kLanes);
-  blocks<P, M0, N0, kBlocks>(static_cast<char*>(out), static_cast<const char*>(lhs),
-                             static_cast<const char*>(rhs), k1, flags);
+  // Only where OUT holds what accumulators hold can blocks run on few steps at a time.
+  constexpr bool kShare = kBlocks > 1 && sizeof(typename P::Acc) == P::kLanes * P::kOutBytes;
+  for_steps<kShare, M0 * P::kLhsBytes, N0 * P::kRhsBytes>(
+      lhs, rhs, k1, flags,
+      [out](const char* lhs, const char* rhs, uk_index_t steps, uint32_t flags) UK_INLINE_LAMBDA {
+        blocks<P, M0, N0, kBlocks, kShare>(static_cast<char*>(out), lhs, rhs, steps, flags);
+      });
 }
 
 }  // namespace

@@ -20,8 +20,10 @@ from tests.generator.support import SIZE_CLASSES, draw_tiles, seeds_and_main, st
 SEEDS = [1, 2]
 
 _BLOCK = re.compile(r"^void (block_\d+x\d+)\(char\* out, .*?^}$", re.MULTILINE | re.DOTALL)
-# Of the calls with and without prefetching, those without.
-_CALL = re.compile(r"^ +(block_\d+x\d+)(?:<false>)?\((?:out|sums)(?: \+ (\d+))?, ", re.MULTILINE)
+# Where there are calls with and without prefetching.
+_PREFETCHING = re.compile(r"^ +if \(flags & UK_MMT4D_PREFETCH_RHS\) \{$.*?^ +\} else \{$",
+                          re.MULTILINE | re.DOTALL)
+_CALL = re.compile(r"^ +(block_\d+x\d+)(?:<0>)?\((?:out|sums)(?: \+ (\d+))?, ", re.MULTILINE)
 _STORE = re.compile(r"store_\d+<(\d+)>\(out(?: \+ (\d+))?, ")
 
 
@@ -90,7 +92,7 @@ class SourceTest(unittest.TestCase):
             tile = plan.tile
             stores = {block[1]: [(int(at or 0), int(size)) for size, at in _STORE.findall(block[0])]
                       for block in _BLOCK.finditer(text)}
-            written = Counter(byte for block, out in _CALL.findall(text)
+            written = Counter(byte for block, out in _CALL.findall(_PREFETCHING.sub("", text))
                               for at, size in stores[block]
                               for byte in range(int(out or 0) + at, int(out or 0) + at + size))
             size = tile.m0 * tile.n0 * (4 if plan.f32_scratch else BITS[tile.type.out] // 8)

@@ -45,8 +45,9 @@ UK_INLINE __m128i low_halves(__m128i lanes) {
 }
 
 // bf16 is the upper half of an f32.
+// Beside itself and shifted, not beside a zero, which would hold a register through the K loop.
 UK_INLINE __m128 bf16_to_f32(__m128i h) {
-  return _mm_castsi128_ps(_mm_unpacklo_epi16(_mm_setzero_si128(), h));
+  return _mm_castsi128_ps(_mm_slli_epi32(_mm_unpacklo_epi16(h, h), 16));
 }
 
 // The nearest bf16 (ties to even, subnormals kept), still in the upper half of each f32 lane.
