@@ -162,7 +162,8 @@ def _cost_per_step(row: Row) -> int:
     def bits_read(rows: int) -> int:
         row_bits = lhs_bits * tile.k0
         rows_bits = max(rows * row_bits, min(tile.m0 * row_bits, _LINE_BITS))
-        return rows_bits + -(-tile.n0 // parts) * rhs_bits * tile.k0
+        columns_bits = -(-tile.n0 // parts) * rhs_bits * tile.k0
+        return rows_bits + columns_bits * (blocks + 1) // (2 * blocks)
 
     def block_cost(rows: int, columns_staged: bool) -> int:
         row_instructions = -(-rows // dot.rows) * dot.rows * dot.instructions

@@ -173,12 +173,14 @@ class Step {
            kPerLoop;
   }
 
-  // By a block. Rows of other blocks come along in its cache lines.
+  // From beyond L1, by the mean block. Rows of other blocks come along in its cache lines; half of
+  // the columns are still in L1 for all blocks but the first.
   int bits_read(int rows) const {
     const int row_bits = type_.lhs_bits * row_.k0;
     const int line = row_.m0 * row_bits < kLineBits ? row_.m0 * row_bits : kLineBits;
     const int rows_bits = rows * row_bits > line ? rows * row_bits : line;
-    return rows_bits + rounded_up(row_.n0, parts_) * type_.rhs_bits * row_.k0;
+    const int columns_bits = rounded_up(row_.n0, parts_) * type_.rhs_bits * row_.k0;
+    return rows_bits + columns_bits * (blocks_ + 1) / (2 * blocks_);
   }
 
   const uk_tile_row_t& row_;
