@@ -5,8 +5,8 @@ python3 bench/query/map.py RESULT.json... [--update FILE]
 RESULT.json are what `bench_query --benchmark_out=RESULT.json` wrote, in one run or in several of parts of
 the cells, on one CPU; of a cell that was measured more than once the most certain counts. A cell's figure
 is the speed of the query's shape in percent of the fastest shape's. The query loses a cell if it is more
-than 5 % behind for certain, by the quartiles of the pairs. A cell is disturbed, and in no mean, where that
-cannot be told. --update writes the tables between the lines <!-- query --> and <!-- /query --> of a
+than 5 % behind for certain, by the quartiles of at least five pairs. A cell is disturbed, and in no mean,
+where that cannot be told. --update writes the tables between the lines <!-- query --> and <!-- /query --> of a
 Markdown file.
 """
 
@@ -32,6 +32,7 @@ from generator.document import replace_block  # noqa: E402
 from generator.model import RequestError  # noqa: E402
 
 LEAST_SHARE = 0.95  # of the fastest shape's speed
+LEAST_PAIRS = 5  # whose quartiles say how certain their median is
 
 _CELL_NAME = re.compile(r"(?P<level>\w+)/(?P<type>\w+)/(?P<m>[1-9]\d*)x(?P<n>[1-9]\d*)x(?P<k>[1-9]\d*)/"
                         r"(?P<weights>free|packed)(?P<cold>/cold)?(?=/|$)")
@@ -118,7 +119,8 @@ def _cell(match: Match[str], entry: dict[str, object]) -> Cell:
     rivals = []
     for figure in filter(_SHAPE.fullmatch, entry):
         lower, ratio, upper = (positive_of(entry, figure + end, name) for end in ("_q1", "", "_q3"))
-        rivals.append(Rival(figure, ratio, median_uncertainty(lower, ratio, upper, pairs)))
+        rivals.append(Rival(figure, ratio, median_uncertainty(lower, ratio, upper, pairs)
+                            if pairs >= LEAST_PAIRS else math.inf))
     return Cell(match["level"], match["type"], int(match["m"]), int(match["n"]), int(match["k"]),
                 match["weights"], shape, min(rivals, key=lambda rival: rival.ratio, default=None))
 

@@ -76,6 +76,11 @@ class QueryMapTest(unittest.TestCase):
         self.assertIn("| 4x32x1 ? | 8x32x1 100 |", ran.stdout)
         self.assertIn("| avx9 | f32f32f32 | free | 1 of 2 | 100.0 |", ran.stdout)
 
+    def test_a_few_pairs_tell_nothing(self) -> None:
+        for pairs, text in ((4, "4x32x1 ?"), (5, "4x32x1 **60** 4x16x1")):
+            ran = self.run_on(cell(NAME, "4x32x1", **{**rival("4x16x1", 0.6, 0), "pairs": pairs}))
+            self.assertIn(f"| {text} |", ran.stdout)
+
     def test_a_loss_that_no_disturbance_explains_stays_one(self) -> None:
         ran = self.run_on(cell(NAME, "4x32x1", **rival("4x16x1", 0.6, 0.1)))
         self.assertIn("| 4x32x1 **60** 4x16x1 |", ran.stdout)
