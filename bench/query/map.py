@@ -6,8 +6,8 @@ RESULT.json are what `bench_query --benchmark_out=RESULT.json` wrote, in one run
 the cells, on one CPU; of a cell that was measured more than once the most certain counts. A cell's figure
 is the speed of the query's shape in percent of the fastest shape's. The query loses a cell if it is more
 than 5 % behind for certain, by the quartiles of at least five pairs. A cell is disturbed, and in no mean,
-where that cannot be told. --update writes the tables between the lines <!-- query --> and <!-- /query --> of a
-Markdown file.
+where that cannot be told. --update writes the tables between the lines <!-- query --> and
+<!-- /query --> of a Markdown file.
 """
 
 from __future__ import annotations
@@ -169,8 +169,8 @@ def _map(cells: list[Cell]) -> list[str]:
 
 def report(results: Results) -> str:
     percent = f"{100 * (1 - LEAST_SHARE):.0f}"
-    parts = [f"{results.cpu}, {results.date}. Speeds of the query's shapes in percent of the fastest shape's; "
-             f"lost: more than {percent} % behind for certain.", "", *_summary(results.cells),
+    parts = [f"{results.cpu}, {results.date}. Speeds of the query's shapes in percent of the fastest "
+             f"shape's; lost: more than {percent} % behind for certain.", "", *_summary(results.cells),
              "Cell by cell: the query's shape, its percent, bold where it loses, and then the fastest shape; "
              "'?' where a disturbance leaves it open.", "", *_map(results.cells)]
     return "\n".join(parts).rstrip() + "\n"
