@@ -147,6 +147,7 @@ def _cost_per_step(row: Row) -> int:
     level = library.levels(tile.arch)[tile.isa]
     lhs_bits, rhs_bits, lane_bits = BITS[tile.type.lhs], BITS[tile.type.rhs], _lane_bits(row, level)
     vector_bits = level.vector_bytes * 8
+    per_columns_instruction = _PER_INSTRUCTION if level.lhs_by_lane else _PER_COLUMNS_INSTRUCTION
     vectors = -(-tile.n0 * lane_bits // vector_bits)
     dot = _dot(row, level)
     dots = tile.k0 // dot.k
@@ -169,7 +170,7 @@ def _cost_per_step(row: Row) -> int:
         row_instructions = -(-rows // dot.rows) * dot.rows * dot.instructions
         columns_instructions = 0 if columns_staged else dot.columns_instructions
         ports = dots * (_PER_INSTRUCTION * (row_instructions * part + dot.block_instructions)
-                        + _PER_COLUMNS_INSTRUCTION * columns_instructions * part)
+                        + per_columns_instruction * columns_instructions * part)
         row_loads = -(-rows * dot.k * lhs_bits // vector_bits) if level.lhs_by_lane else rows
         column_loads = dots if columns_staged else -(-tile.k0 * rhs_bits // lane_bits)
         loads = _PER_LOAD * (row_loads * dots + column_loads * part)
@@ -192,7 +193,7 @@ def _cost_per_step(row: Row) -> int:
                 + times_staged * rows_staging())
 
     plain = cost_of_blocks(False)
-    if row.origin == "hand" or dot.columns_instructions == 0:
+    if row.origin == "hand" or level.lhs_by_lane or dot.columns_instructions == 0:
         return plain
     return min(plain, cost_of_blocks(True) + _PER_STAGED_VECTOR * vectors * dots)
 

@@ -10,9 +10,9 @@ namespace {
 // Quarter cycles on a core with two ports that multiply vectors and two that load. An accumulator
 // takes its next product after four cycles, in practice 4.75: eight of them were measured to keep
 // the ports busy for 84 % of the time. Where both kinds of ports are busy they get into each
-// other's way. What brings columns into the form that dots take finds gaps between these, and half
-// of it is free. A cycle and a half stand for the loop, and less than one for a cache line of
-// operands on its way to L1: it decides between tiles of equal dots.
+// other's way. What brings columns into the form that dots take finds gaps between these on x86,
+// and half of it is free. A cycle and a half stand for the loop, and less than one for a cache line
+// of operands on its way to L1: it decides between tiles of equal dots.
 constexpr int kPerInstruction = 2, kPerColumnsInstruction = 1, kPerLoad = 2, kPerLoop = 6,
               kPerLine = 3, kOverlap = 8;
 // Blocks of one vector, which load a row for each dot, were measured to take a quarter longer than
@@ -130,8 +130,10 @@ class Step {
 
   int cost() const {
     const int plain = cost_of_blocks(false);
-    if (row_.origin == UK_ORIGIN_HAND || dot_.columns_instructions == 0) return plain;
-    // A generated tile stages its columns, once for all blocks, where that is cheaper.
+    if (row_.origin == UK_ORIGIN_HAND || unit_.lhs_by_lane || dot_.columns_instructions == 0) {
+      return plain;
+    }
+    // A generated tile of x86 stages its columns, once for all blocks, where that is cheaper.
     const int staged = cost_of_blocks(true) + kPerStagedVector * vectors_ * dots_;
     return staged < plain ? staged : plain;
   }
@@ -158,9 +160,11 @@ class Step {
   int block_cost(int rows, bool columns_staged) const {
     const int row_instructions = rounded_up(rows, dot_.rows) * dot_.rows * dot_.instructions;
     const int columns_instructions = columns_staged ? 0 : dot_.columns_instructions;
+    const int per_columns_instruction =
+        unit_.lhs_by_lane ? kPerInstruction : kPerColumnsInstruction;
     const int ports =
         dots_ * (kPerInstruction * (row_instructions * part_ + dot_.block_instructions) +
-                 kPerColumnsInstruction * columns_instructions * part_);
+                 per_columns_instruction * columns_instructions * part_);
     const int row_loads =
         unit_.lhs_by_lane ? rounded_up(rows * dot_.k * type_.lhs_bits, vector_bits()) : rows;
     const int column_loads =
