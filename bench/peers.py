@@ -26,7 +26,9 @@ from re import Match
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from bench.results import MOST_PERCENT, OP_NAME, PEER_SPEED  # noqa: E402
+from bench.results import (MOST_PERCENT, MOST_UNCERTAINTY, OP_NAME, PEER_SPEED,  # noqa: E402
+                           median_uncertainty, positive_of, text_of)
+from bench.results import markdown_table as _table  # noqa: E402
 from generator.document import replace_block  # noqa: E402
 from generator.model import RequestError  # noqa: E402
 
@@ -36,7 +38,6 @@ NAIVE = "naive"
 LEAST_RATIO = 0.96  # of the best peer, in any cell
 LARGE_M, SMALL_M = 128, 16
 LEAST_SCALING = 0.95
-MOST_UNCERTAINTY = 0.05  # of the median of pairs, by itself
 
 
 @dataclass(frozen=True)
@@ -91,12 +92,10 @@ class Cell:
 
     @property
     def uncertainty(self) -> tuple[float, str]:
-        """Of the most uncertain of the medians that the tables show, by itself, and its name. The interval
-        that has the true median in 95 of 100 cases is +- 1.57 quartile distances / sqrt(pairs): McGill,
-        Tukey and Larsen, Variations of Box Plots, 1978."""
+        """Of the most uncertain of the medians that the tables show, and its name."""
         shown = {"peak%", "read%", "gain", NAIVE, self.best_peer} & self.figures.keys()
-        return max((1.57 * (self.figures[f"{name}_q3"] - self.figures[f"{name}_q1"])
-                    / math.sqrt(self.figures["pairs"]) / self.figures[name], name) for name in shown)
+        quartiles = {name: [self.figures[name + end] for end in ("_q1", "", "_q3")] for name in shown}
+        return max((median_uncertainty(*quartiles[name], self.figures["pairs"]), name) for name in shown)
 
     @property
     def is_disturbed(self) -> bool:
@@ -126,7 +125,7 @@ def read(paths: Iterable[Path]) -> Results:
     for path in paths:
         try:
             data = json.loads(path.read_text(encoding="utf-8"))
-            cpu, peers, date = (_text(data["context"], name) for name in ("cpu", "peers", "date"))
+            cpu, peers, date = (text_of(data["context"], name) for name in ("cpu", "peers", "date"))
             machines.add((cpu, peers))
             dates.add(date[:10])
             for entry in data["benchmarks"]:
@@ -146,13 +145,6 @@ def read(paths: Iterable[Path]) -> Results:
     return Results(cpu, peers, " to ".join(sorted({min(dates), max(dates)})), list(cells.values()))
 
 
-def _text(members: dict[str, object], name: str) -> str:
-    value = members[name]
-    if not isinstance(value, str):
-        raise ValueError(f"'{name}' is no text")
-    return value
-
-
 def _needed(match: Match[str], entry: dict[str, object]) -> Iterator[str]:
     """The figures that a cell must have, positive."""
     yield from ("real_time", "cells_of_kind", "pairs", "GFLOP/s")
@@ -168,9 +160,7 @@ def _needed(match: Match[str], entry: dict[str, object]) -> Iterator[str]:
 
 def _cell(match: Match[str], entry: dict[str, object]) -> Cell:
     for name in _needed(match, entry):
-        value = entry.get(name)
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < math.inf:
-            raise ValueError(f"{match[0]}: '{name}' is no number above 0")
+        positive_of(entry, name, match[0])
     known = {"real_time", "cpu_time", "iterations", "repetitions", "threads", "repetition_index",
              "family_index", "per_family_instance_index", "cells_of_kind"}
     figures = {name: float(value) for name, value in entry.items()
@@ -178,13 +168,6 @@ def _cell(match: Match[str], entry: dict[str, object]) -> Cell:
     return Cell(match["type"], int(match["m"]), int(match["n"]), int(match["k"]), match["form"],
                 bool(match["cold"]), int(match["threads"]), int(float(str(entry["cells_of_kind"]))),
                 float(str(entry["real_time"])) / 1e3, figures)
-
-
-def _table(header: list[str], rows: list[list[str]]) -> list[str]:
-    """The lines, with an empty one after them; none without rows."""
-    if not rows:
-        return []
-    return ["| " + " | ".join(row) + " |" for row in [header, ["---"] * len(header), *rows]] + [""]
 
 
 def _judged(value: float, least: float | None, text: str) -> str:

@@ -18,6 +18,7 @@ usage: cmake/dev.sh [--no-install] <command> [options of the program it runs]
   arm      build for 64-bit Arm and run the tests on emulated CPUs of every level
   bench    run the benchmarks of every tile that this CPU can run
   peers    time whole operations against OpenBLAS, BLIS, oneDNN, libxsmm and Eigen
+  sweep    time the tiles that uk_query_tile_sizes returns against all others of their types
   report   measure what has changed, and make a page of it: build/report/index.html
   format   check the formatting; format --fix repairs it
   tidy     run clang-tidy on the library
@@ -179,7 +180,7 @@ set -- "${arguments[@]}"
 command=$1
 shift
 case $command in
-  demo | bench | peers | report) ;;
+  demo | bench | peers | sweep | report) ;;
   format) [[ $# -eq 0 || $* == --fix ]] || die 2 "format knows only --fix, not '$*'" ;;
   test | asan | clang | tsan | mlir | arm | tidy) [[ $# -eq 0 ]] || die 2 "$command takes no options, not '$*'" ;;
   -h | --help) usage; exit ;;
@@ -231,6 +232,14 @@ case $command in
       --benchmark_out="$results" --benchmark_out_format=json "$@" >&2 ||
       [[ $? -eq 3 ]] # a figure above 101 %, which the tables name
     python3 bench/peers.py "$results"
+    ;;
+  sweep)
+    require build
+    build release bench_query
+    results=build/release/bench_query.json
+    build/release/bench/query/bench_query \
+      --benchmark_out="$results" --benchmark_out_format=json "$@" >&2
+    python3 bench/query/map.py "$results"
     ;;
   report)
     require build

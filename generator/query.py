@@ -16,7 +16,9 @@ from generator.library import Level
 from generator.model import BITS, TYPES, MatmulType, RequestError, Tile
 from generator.tiles import Row, table
 
-_PER_INSTRUCTION, _PER_LOAD, _PER_LOOP, _PER_LINE, _OVERLAP = 2, 2, 4, 3, 8
+_PER_INSTRUCTION, _PER_COLUMNS_INSTRUCTION, _PER_LOAD, _PER_LOOP, _PER_LINE = 2, 1, 2, 6, 3
+_OVERLAP, _LONE_VECTOR_LOADS = 8, 4
+_PER_STAGED_VECTOR = 6
 _LINE_BITS = 64 * 8
 _MULTIPLY_ADD_CHAIN, _INTEGER_ADD_CHAIN = 19, 4
 _ROUNDING_INSTRUCTIONS, _ROUNDING_CHAIN = 8, 160
@@ -130,8 +132,12 @@ def _dot(row: Row, level: Level) -> _Dot:
         dot.columns_instructions += 1
         bits *= 2
     if tile.k0 > dot.k:
-        dot.columns_instructions += 2
+        dot.columns_instructions += 0 if _is_bf16_pair(tile) else 2
     return dot
+
+
+def _is_bf16_pair(tile: Tile) -> bool:
+    return tile.type.rhs == "bf16" and tile.k0 == 2
 
 
 @cache
@@ -139,28 +145,57 @@ def _cost_per_step(row: Row) -> int:
     tile = row.tile
     assert isinstance(tile, Tile)
     level = library.levels(tile.arch)[tile.isa]
-    vectors = -(-tile.n0 * _lane_bits(row, level) // (level.vector_bytes * 8))
+    lhs_bits, rhs_bits, lane_bits = BITS[tile.type.lhs], BITS[tile.type.rhs], _lane_bits(row, level)
+    vector_bits = level.vector_bytes * 8
+    per_columns_instruction = _PER_INSTRUCTION if level.lhs_by_lane else _PER_COLUMNS_INSTRUCTION
+    vectors = -(-tile.n0 * lane_bits // vector_bits)
     dot = _dot(row, level)
     dots = tile.k0 // dot.k
     registers = level.vector_registers - dot.temporaries
     parts = -(-vectors // (registers - 2 if tile.m0 == 1 else (registers - 1) // 2))
     part = -(-vectors // parts)
-
-    def block_cost(rows: int) -> int:
-        row_instructions = -(-rows // dot.rows) * dot.rows * dot.instructions
-        instructions = (row_instructions + dot.columns_instructions) * part + dot.block_instructions
-        row_loads = (-(-rows * dot.k * BITS[tile.type.lhs] // (level.vector_bytes * 8))
-                     if level.lhs_by_lane else rows)
-        ports, loads = _PER_INSTRUCTION * instructions, _PER_LOAD * (row_loads + part)
-        busy = max(ports, loads) + min(ports, loads) // _OVERLAP
-        bits = (rows * BITS[tile.type.lhs] + -(-tile.n0 // parts) * BITS[tile.type.rhs]) * tile.k0
-        return max(busy, dot.chain) * dots + -(-_PER_LINE * bits // _LINE_BITS) + _PER_LOOP
-
+    if dots > 1:
+        registers -= part + 1
     # The blocks of ukernel/tile.h, whose accumulators fit the registers.
     most_rows = (registers - part - 1) // part
     blocks = tile.m0 if most_rows < 1 else -(-tile.m0 // most_rows)
-    rows, larger_blocks = divmod(tile.m0, blocks)
-    return parts * (larger_blocks * block_cost(rows + 1) + (blocks - larger_blocks) * block_cost(rows))
+
+    def bits_read(rows: int) -> int:
+        row_bits = lhs_bits * tile.k0
+        rows_bits = max(rows * row_bits, min(tile.m0 * row_bits, _LINE_BITS))
+        columns_bits = -(-tile.n0 // parts) * rhs_bits * tile.k0
+        return rows_bits + columns_bits * (blocks + 1) // (2 * blocks)
+
+    def block_cost(rows: int, columns_staged: bool) -> int:
+        row_instructions = -(-rows // dot.rows) * dot.rows * dot.instructions
+        columns_instructions = 0 if columns_staged else dot.columns_instructions
+        ports = dots * (_PER_INSTRUCTION * (row_instructions * part + dot.block_instructions)
+                        + per_columns_instruction * columns_instructions * part)
+        row_loads = -(-rows * dot.k * lhs_bits // vector_bits) if level.lhs_by_lane else rows
+        column_loads = dots if columns_staged else -(-tile.k0 * rhs_bits // lane_bits)
+        loads = _PER_LOAD * (row_loads * dots + column_loads * part)
+        if part == 1:
+            loads += loads // _LONE_VECTOR_LOADS
+        busy = max(ports, loads) + min(ports, loads) // _OVERLAP
+        return (max(busy, dot.chain * dots) + -(-_PER_LINE * bits_read(rows) // _LINE_BITS)
+                + _PER_LOOP)
+
+    def rows_staging() -> int:
+        if level.lhs_by_lane or (lhs_bits * dot.k >= lane_bits and rhs_bits >= 8):
+            return 0
+        return -(-_PER_STAGED_VECTOR * tile.m0 * dots * lane_bits // vector_bits)
+
+    def cost_of_blocks(columns_staged: bool) -> int:
+        rows, larger_blocks = divmod(tile.m0, blocks)
+        times_staged = parts * blocks if row.origin == "hand" else 1
+        return (parts * (larger_blocks * block_cost(rows + 1, columns_staged)
+                         + (blocks - larger_blocks) * block_cost(rows, columns_staged))
+                + times_staged * rows_staging())
+
+    plain = cost_of_blocks(False)
+    if row.origin == "hand" or level.lhs_by_lane or dot.columns_instructions == 0:
+        return plain
+    return min(plain, cost_of_blocks(True) + _PER_STAGED_VECTOR * vectors * dots)
 
 
 def _order(row: Row, m: int, n: int, k: int) -> tuple:

@@ -7,12 +7,20 @@
 namespace uk {
 namespace {
 
-// Quarter cycles on a core with two vector ports and two load ports. An accumulator takes its next
-// product after four cycles, in practice 4.75: eight of them were measured to keep the ports busy
-// for 84 % of the time. Where both kinds of ports are busy they get into each other's way: a 16x16
-// tile of f32, 16 FMAs on 17 loads, reached 92 %. A cycle stands for the loop, and less than one
-// for a cache line of operands on its way to L1: it decides between tiles of equal dots.
-constexpr int kPerInstruction = 2, kPerLoad = 2, kPerLoop = 4, kPerLine = 3, kOverlap = 8;
+// Quarter cycles on a core with two ports that multiply vectors and two that load. An accumulator
+// takes its next product after four cycles, in practice 4.75: eight of them were measured to keep
+// the ports busy for 84 % of the time. Where both kinds of ports are busy they get into each
+// other's way. What brings columns into the form that dots take finds gaps between these on x86,
+// and half of it is free. A cycle and a half stand for the loop, and less than one for a cache line
+// of operands on its way to L1: it decides between tiles of equal dots.
+constexpr int kPerInstruction = 2, kPerColumnsInstruction = 1, kPerLoad = 2, kPerLoop = 6,
+              kPerLine = 3, kOverlap = 8;
+// Blocks of one vector, which load a row for each dot, were measured to take a quarter longer than
+// the loads do.
+constexpr int kLoneVectorLoads = 4;
+// To load a vector of rows or columns, bring it into the form that dots take, and store it where
+// they find it.
+constexpr int kPerStagedVector = 6;
 constexpr int kLineBits = 64 * 8;
 constexpr int kMultiplyAddChain = 19, kIntegerAddChain = 4;
 // Rounding to 16 bits in software, at every product: instructions that mostly wait for each other.
@@ -48,6 +56,11 @@ int byte_dot(const uk_tile_row_t& row, const VectorUnit& unit) {
 
 bool is_bf16_dot(uint32_t numerics) {
   return numerics == UK_NUMERICS_BF16_DOT || numerics == UK_NUMERICS_BF16_DOT_F32ACC;
+}
+
+bool is_bf16_pair(const uk_tile_row_t& row, const Mmt4dType& type) {
+  return row.k0 == 2 &&
+         (type.flag == UK_MMT4D_TYPE_BF16BF16F32 || type.flag == UK_MMT4D_TYPE_BF16BF16BF16);
 }
 
 Dot dot_of(const uk_tile_row_t& row, const Mmt4dType& type, const VectorUnit& unit) {
@@ -86,39 +99,101 @@ Dot dot_of(const uk_tile_row_t& row, const Mmt4dType& type, const VectorUnit& un
   for (int bits = type.rhs_bits * dot.k; bits < lane_bits(row, type, unit); bits *= 2) {
     dot.columns_instructions += 1;  // widening
   }
-  if (row.k0 > dot.k) dot.columns_instructions += 2;  // the dots of a column lie side by side
+  // The dots of a column lie side by side; a bf16 is the upper half of its f32, so that to tell two
+  // of them apart is to widen them.
+  if (row.k0 > dot.k && !is_bf16_pair(row, type)) dot.columns_instructions += 2;
   return dot;
 }
 
 int rounded_up(int a, int b) { return (a + b - 1) / b; }
 
-// One k step of a tile, in quarter cycles.
-int cost_per_step(const uk_tile_row_t& row, const Mmt4dType& type, const VectorUnit& unit) {
-  const int vectors = rounded_up(row.n0 * lane_bits(row, type, unit), unit.bytes * 8);
-  const Dot dot = dot_of(row, type, unit);
-  const int dots = row.k0 / dot.k;
-  // Parts of the columns whose accumulators for one row fit the registers, then blocks of rows. One
-  // row multiplies one vector of columns after the other.
-  const int registers = unit.registers - dot.temporaries;
-  const int parts = rounded_up(vectors, row.m0 == 1 ? registers - 2 : (registers - 1) / 2);
-  const int part = rounded_up(vectors, parts);
-  const auto block_cost = [&](int rows) {
-    const int row_instructions = rounded_up(rows, dot.rows) * dot.rows * dot.instructions;
-    const int instructions =
-        (row_instructions + dot.columns_instructions) * part + dot.block_instructions;
+// One k step of a tile. Costs are in quarter cycles.
+class Step {
+ public:
+  Step(const uk_tile_row_t& row, const Mmt4dType& type, const VectorUnit& unit)
+      : row_(row),
+        type_(type),
+        unit_(unit),
+        dot_(dot_of(row, type, unit)),
+        dots_(row.k0 / dot_.k),
+        lane_bits_(lane_bits(row, type, unit)),
+        vectors_(rounded_up(row.n0 * lane_bits_, vector_bits())) {
+    // Parts of the columns whose accumulators for one row fit the registers, then blocks of rows.
+    // One row multiplies one vector of columns after the other. Of several dots, the columns and
+    // the row of one are there beside what they are taken from.
+    int registers = unit.registers - dot_.temporaries;
+    parts_ = rounded_up(vectors_, row.m0 == 1 ? registers - 2 : (registers - 1) / 2);
+    part_ = rounded_up(vectors_, parts_);
+    if (dots_ > 1) registers -= part_ + 1;
+    blocks_ = block_count(registers, row.m0, part_);
+  }
+
+  int cost() const {
+    const int plain = cost_of_blocks(false);
+    if (row_.origin == UK_ORIGIN_HAND || unit_.lhs_by_lane || dot_.columns_instructions == 0) {
+      return plain;
+    }
+    // A generated tile of x86 stages its columns, once for all blocks, where that is cheaper.
+    const int staged = cost_of_blocks(true) + kPerStagedVector * vectors_ * dots_;
+    return staged < plain ? staged : plain;
+  }
+
+ private:
+  int vector_bits() const { return unit_.bytes * 8; }
+
+  int cost_of_blocks(bool columns_staged) const {
+    const int rows = row_.m0 / blocks_, larger_blocks = row_.m0 % blocks_;
+    // A hand-written tile stages its rows for each block, a generated one once.
+    const int times_staged = row_.origin == UK_ORIGIN_HAND ? parts_ * blocks_ : 1;
+    return parts_ * (larger_blocks * block_cost(rows + 1, columns_staged) +
+                     (blocks_ - larger_blocks) * block_cost(rows, columns_staged)) +
+           times_staged * rows_staging();
+  }
+
+  // Of rows that are not broadcast as they lie in the panel.
+  int rows_staging() const {
+    const bool staged =
+        !unit_.lhs_by_lane && (type_.lhs_bits * dot_.k < lane_bits_ || type_.rhs_bits < 8);
+    return staged ? rounded_up(kPerStagedVector * row_.m0 * dots_ * lane_bits_, vector_bits()) : 0;
+  }
+
+  int block_cost(int rows, bool columns_staged) const {
+    const int row_instructions = rounded_up(rows, dot_.rows) * dot_.rows * dot_.instructions;
+    const int columns_instructions = columns_staged ? 0 : dot_.columns_instructions;
+    const int per_columns_instruction =
+        unit_.lhs_by_lane ? kPerInstruction : kPerColumnsInstruction;
+    const int ports =
+        dots_ * (kPerInstruction * (row_instructions * part_ + dot_.block_instructions) +
+                 per_columns_instruction * columns_instructions * part_);
     const int row_loads =
-        unit.lhs_by_lane ? rounded_up(rows * dot.k * type.lhs_bits, unit.bytes * 8) : rows;
-    const int ports = kPerInstruction * instructions, loads = kPerLoad * (row_loads + part);
+        unit_.lhs_by_lane ? rounded_up(rows * dot_.k * type_.lhs_bits, vector_bits()) : rows;
+    const int column_loads =
+        columns_staged ? dots_ : rounded_up(row_.k0 * type_.rhs_bits, lane_bits_);
+    int loads = kPerLoad * (row_loads * dots_ + column_loads * part_);
+    if (part_ == 1) loads += loads / kLoneVectorLoads;
     const int busy = ports > loads ? ports + loads / kOverlap : loads + ports / kOverlap;
-    const int bits = (rows * type.lhs_bits + rounded_up(row.n0, parts) * type.rhs_bits) * row.k0;
-    return (busy > dot.chain ? busy : dot.chain) * dots + rounded_up(kPerLine * bits, kLineBits) +
+    const int chain = dot_.chain * dots_;
+    return (busy > chain ? busy : chain) + rounded_up(kPerLine * bits_read(rows), kLineBits) +
            kPerLoop;
-  };
-  const int blocks = block_count(registers, row.m0, part);
-  const int rows = row.m0 / blocks, larger_blocks = row.m0 % blocks;
-  return parts *
-         (larger_blocks * block_cost(rows + 1) + (blocks - larger_blocks) * block_cost(rows));
-}
+  }
+
+  // From beyond L1, by the mean block. Rows of other blocks come along in its cache lines; half of
+  // the columns are still in L1 for all blocks but the first.
+  int bits_read(int rows) const {
+    const int row_bits = type_.lhs_bits * row_.k0;
+    const int line = row_.m0 * row_bits < kLineBits ? row_.m0 * row_bits : kLineBits;
+    const int rows_bits = rows * row_bits > line ? rows * row_bits : line;
+    const int columns_bits = rounded_up(row_.n0, parts_) * type_.rhs_bits * row_.k0;
+    return rows_bits + columns_bits * (blocks_ + 1) / (2 * blocks_);
+  }
+
+  const uk_tile_row_t& row_;
+  const Mmt4dType& type_;
+  const VectorUnit& unit_;
+  const Dot dot_;
+  const int dots_, lane_bits_, vectors_;
+  int parts_, part_, blocks_;
+};
 
 // Time for the whole matmul, padding included, in quarter cycles. An unknown size counts as large.
 // Doubles, as sizes may be anything; generator/query.py does the same operations in the same order.
@@ -128,7 +203,7 @@ double total_cost(const uk_tile_row_t& row, const Mmt4dType& type, const VectorU
   const double tiles_m = m > 0 ? static_cast<double>(ceil_div(m, row.m0)) : double(kLarge) / row.m0;
   const double tiles_n = n > 0 ? static_cast<double>(ceil_div(n, row.n0)) : double(kLarge) / row.n0;
   const double steps = k > 0 ? static_cast<double>(ceil_div(k, row.k0)) : double(kLarge) / row.k0;
-  return tiles_m * tiles_n * steps * static_cast<double>(cost_per_step(row, type, unit));
+  return tiles_m * tiles_n * steps * static_cast<double>(Step(row, type, unit).cost());
 }
 
 // Elements of the padded output.
