@@ -100,6 +100,7 @@ UK_DEFINE_ZMM_LOOP(uk_peak_loop_dot_s8_zmm, "vpdpbusd")
 UK_DEFINE_YMM_LOOP(uk_peak_loop_dot_s16_ymm, "%{vex%} vpdpwssd")
 UK_DEFINE_ZMM_LOOP(uk_peak_loop_dot_s16_zmm, "vpdpwssd")
 UK_DEFINE_ZMM_LOOP(uk_peak_loop_dot_bf16_zmm, "vdpbf16ps")
+UK_DEFINE_ZMM_LOOP(uk_peak_loop_fma_f16_zmm, "vfmadd231ph")
 UK_DEFINE_PEAK_LOOP(uk_peak_loop_madd_s16_ymm, UK_YMM_SET_UP,
                     UK_PAIRS("vpmaddwd %%ymm8, %%ymm9, %%ymm1\\a\n",
                              "vpaddd %%ymm1\\a, %%ymm\\a, %%ymm\\a\n"),
@@ -153,7 +154,8 @@ enum Kind : unsigned {
   kF64 = 8,
   kBytes = 16,
   kWords = 32,
-  kNibbles = 64  // by bytes
+  kNibbles = 64,  // by bytes
+  kF16Sums = 128  // f16 operands and sums
 };
 
 Kind kind_of(uint32_t mmt4d_type) {
@@ -163,8 +165,9 @@ Kind kind_of(uint32_t mmt4d_type) {
     case UK_MMT4D_TYPE_F64F64F64:
       return kF64;
     case UK_MMT4D_TYPE_F16F16F32:
-    case UK_MMT4D_TYPE_F16F16F16:
       return kF16;
+    case UK_MMT4D_TYPE_F16F16F16:
+      return kF16Sums;
     case UK_MMT4D_TYPE_BF16BF16F32:
     case UK_MMT4D_TYPE_BF16BF16BF16:
       return kBf16;
@@ -194,12 +197,12 @@ struct Row {
   }
 
 constexpr Row kRows[] = {
-    UK_PEAK_LOOP("sse2", kF32 | kF16 | kBf16, "movaps+mulps+addps xmm", kPairs, 4,
+    UK_PEAK_LOOP("sse2", kF32 | kF16 | kF16Sums | kBf16, "movaps+mulps+addps xmm", kPairs, 4,
                  uk_peak_loop_mul_add_f32_xmm),
     UK_PEAK_LOOP("sse2", kF64, "movapd+mulpd+addpd xmm", kPairs, 2, uk_peak_loop_mul_add_f64_xmm),
     UK_PEAK_LOOP("sse2", kBytes | kWords | kNibbles, "movdqa+pmaddwd+paddd xmm", kPairs, 8,
                  uk_peak_loop_madd_s16_xmm),
-    UK_PEAK_LOOP("avx2_fma", kF32 | kF16 | kBf16, "vfmadd231ps ymm", kYmm, 8,
+    UK_PEAK_LOOP("avx2_fma", kF32 | kF16 | kF16Sums | kBf16, "vfmadd231ps ymm", kYmm, 8,
                  uk_peak_loop_fma_f32_ymm),
     UK_PEAK_LOOP("avx2_fma", kF64, "vfmadd231pd ymm", kYmm, 4, uk_peak_loop_fma_f64_ymm),
     UK_PEAK_LOOP("avx2_fma", kBytes | kWords, "vpmaddwd+vpaddd ymm", kPairs, 16,
@@ -208,7 +211,7 @@ constexpr Row kRows[] = {
                  64, uk_peak_loop_nibbles_ymm),
     UK_PEAK_LOOP("avx_vnni", kBytes | kNibbles, "vpdpbusd ymm", kYmm, 32, uk_peak_loop_dot_s8_ymm),
     UK_PEAK_LOOP("avx_vnni", kWords, "vpdpwssd ymm", kYmm, 16, uk_peak_loop_dot_s16_ymm),
-    UK_PEAK_LOOP("avx512_base", kF32 | kF16 | kBf16, "vfmadd231ps zmm", kZmm, 16,
+    UK_PEAK_LOOP("avx512_base", kF32 | kF16 | kF16Sums | kBf16, "vfmadd231ps zmm", kZmm, 16,
                  uk_peak_loop_fma_f32_zmm),
     UK_PEAK_LOOP("avx512_base", kF64, "vfmadd231pd zmm", kZmm, 8, uk_peak_loop_fma_f64_zmm),
     UK_PEAK_LOOP("avx512_base", kBytes | kWords, "vpmaddwd+vpaddd zmm", kPairs, 32,
@@ -219,6 +222,7 @@ constexpr Row kRows[] = {
                  uk_peak_loop_dot_s8_zmm),
     UK_PEAK_LOOP("avx512_vnni", kWords, "vpdpwssd zmm", kZmm, 32, uk_peak_loop_dot_s16_zmm),
     UK_PEAK_LOOP("avx512_bf16", kBf16, "vdpbf16ps zmm", kZmm, 32, uk_peak_loop_dot_bf16_zmm),
+    UK_PEAK_LOOP("avx512_fp16", kF16Sums, "vfmadd231ph zmm", kZmm, 32, uk_peak_loop_fma_f16_zmm),
 };
 
 // The level whose instructions a level uses where it has none of its own, NULL if there is none.

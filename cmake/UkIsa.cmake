@@ -8,6 +8,7 @@ set(UK_FLAGS_x86_64_avx512_base
     ${UK_FLAGS_x86_64_avx2_fma} -mavx512f -mavx512cd -mavx512vl -mavx512dq -mavx512bw)
 set(UK_FLAGS_x86_64_avx512_vnni ${UK_FLAGS_x86_64_avx512_base} -mavx512vnni)
 set(UK_FLAGS_x86_64_avx512_bf16 ${UK_FLAGS_x86_64_avx512_base} -mavx512bf16)
+set(UK_FLAGS_x86_64_avx512_fp16 ${UK_FLAGS_x86_64_avx512_base} -mavx512fp16)
 
 # Each extension on top of Armv8.2, the first that may have it and the least for which GCC's
 # <arm_neon.h> has its intrinsics. What 8.1 and 8.2 themselves add is for atomics, checksums and by

@@ -62,17 +62,25 @@ AVX512_BASE = Isa(
 AVX512_VNNI = Isa(**{**AVX512_BASE.__dict__, "name": "avx512_vnni",
                      "includes": ("arch/x86_64/avx512_vnni/idioms.h",)})
 AVX512_BF16 = Isa(**{**AVX512_BASE.__dict__, "name": "avx512_bf16"})
+AVX512_FP16 = Isa(**{**AVX512_BASE.__dict__, "name": "avx512_fp16",
+                     "includes": ("arch/x86_64/avx512_fp16/idioms.h",),
+                     "deinterleave": {16: ("even_lanes({a}, {b})", "odd_lanes({a}, {b})")},
+                     "deinterleave_shuffles": 2,
+                     "broadcast": {16: "broadcast_f16({p})"}, "broadcast_shuffles": 1})
 
-ISAS = {isa.name: isa for isa in (SSE2, AVX2_FMA, AVX_VNNI, AVX512_BASE, AVX512_VNNI, AVX512_BF16)}
+ISAS = {isa.name: isa for isa in (SSE2, AVX2_FMA, AVX_VNNI, AVX512_BASE, AVX512_VNNI, AVX512_BF16,
+                                  AVX512_FP16)}
 
 
 def expand(isa: Isa, lane_bits: int, units: int, padded: int) -> str:
     lanes = isa.lanes(lane_bits)
+    source = [lane // padded * units + min(lane % padded, units - 1) for lane in range(lanes)]
+    if lane_bits == 16:  # to expand these takes VBMI2
+        return f"_mm512_permutexvar_epi16(_mm512_set_epi16({', '.join(map(str, source[::-1]))}), {{x}})"
     if isa.vector_bytes == 64:
         mask = sum(1 << lane for lane in range(lanes) if lane % padded < units)
         return f"_mm512_maskz_expand_epi{lane_bits}({mask:#x}, {{x}})"
     assert isa.vector_bytes == 32 and lane_bits == 32, "narrower vectors hold whole padded rows"
-    source = [lane // padded * units + min(lane % padded, units - 1) for lane in range(lanes)]
     return f"_mm256_permutevar8x32_epi32({{x}}, {_setr('_mm256', 'epi32', source)})"
 
 
@@ -415,8 +423,20 @@ def _bf16_dot_primitives(isa: Isa) -> list[Primitive]:
     ]
 
 
+def _f16_primitives(isa: Isa) -> list[Primitive]:
+    """FMAs of f16, which round to f16 and keep subnormals, whatever MXCSR says. For sums in f32 the
+    level adds nothing: its conversion that broadcasts costs a shuffle, where staged rows cost a load."""
+    return [Primitive(
+        isa, TYPES["f16f16f16"], ((0,),), 16, "__m512h", "__m512h", "_mm512_castsi512_ph({x})",
+        "_mm512_setzero_ph()", "_mm512_fmadd_ph({a}, {b}, {acc})", Cost(1), latency=5,
+        load_out="_mm512_castsi512_ph({load})", store_out="_mm512_castph_si512({acc})",
+        numerics="round_each_step", lhs_unit_bytes=2, rhs_unit_bytes=2, decode=((),),
+        keep_order="several", embeds_broadcast=True)]
+
+
 PRIMITIVES: dict[str, list[Primitive]] = {
     isa.name: (_bf16_dot_primitives(isa) if isa is AVX512_BF16 else
+               _f16_primitives(isa) if isa is AVX512_FP16 else
                _integer_primitives(isa) if isa in (AVX_VNNI, AVX512_VNNI) else
                _float_primitives(isa) + _integer_primitives(isa))
     for isa in ISAS.values()

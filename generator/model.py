@@ -49,7 +49,7 @@ class Isa:
     """An ISA level: its registers, and the operations that any lane type needs.
 
     The operations are C++ expressions. {a}, {b} stand for operands, {p} for a const char*.
-    Lanes have 32 or 64 bits; `deinterleave` is keyed by that.
+    `deinterleave` is keyed by the bits of a lane.
     """
 
     name: str
@@ -62,7 +62,7 @@ class Isa:
     deinterleave: dict[int, tuple[str, str]]  # two vectors -> their even lanes, their odd lanes
     deinterleave_shuffles: int  # instructions that each of the two takes
     broadcast: dict[int, str]  # that many bits at {p}, repeated over the vector
-    broadcast_shuffles: int = 0  # instructions on a vector port for a broadcast
+    broadcast_shuffles: int = 0  # instructions on a vector port for a broadcast of its own
     copies_operands: bool = False  # instructions overwrite an operand, so that dots need copies
     shuffle_ports: int = 1
     loads_per_cycle: int = 2
@@ -169,6 +169,11 @@ class Primitive:
     @property
     def parts(self) -> int:
         return len(self.k_order)
+
+    @property
+    def rounds_in_software(self) -> bool:
+        """To 16 bits at every step: a long chain of instructions, of which few are the dot's."""
+        return self.numerics == "round_each_step" and self.dot_cost.total > 1
 
     @property
     def part_by_part(self) -> bool:

@@ -20,7 +20,7 @@ def one_by_one(p: Primitive, rows: int, vectors: int) -> bool:
     """Whether a step loads and multiplies one vector of columns after the other: with one row each is
     used once. Rounding in software, or several parts, are long enough to overlap with the next one."""
     return (rows == 1 and vectors > 1 and not p.vectors_of_rows
-            and p.numerics != "round_each_step" and p.parts <= 2)
+            and not p.rounds_in_software and p.parts <= 2)
 
 
 def registers_needed(p: Primitive, rows: int, vectors: int, decoded: bool) -> int:
@@ -222,11 +222,12 @@ def _block_bound(p: Primitive, units: int, spread: int, decoded: bool, rows: int
     if p.sums_rows_in_block:
         dots += p.row_sums_cost
     decode = Cost() if decoded else p.decode_cost * vectors
-    if spread * p.lane_bits < isa.vector_bytes * 8:
+    embedded = p.embeds_broadcast and vectors == 1
+    if spread * p.lane_bits < isa.vector_bytes * 8 and not embedded:
         decode += Cost(shuffle=isa.broadcast_shuffles) * broadcasts
     loads = broadcasts + vectors + p.sums_rows_in_block
     instructions = (dots + decode).total + LOOP_INSTRUCTIONS
-    if not (p.embeds_broadcast and vectors == 1):
+    if not embedded:
         instructions += broadcasts
     if decoded or p.decode == ((),):
         instructions += vectors

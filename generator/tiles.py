@@ -2,7 +2,8 @@
 
 A shape of the grid is wanted at every CPU level, so that operands packed on one machine can be
 multiplied on any other. A level that has no instructions of its own for a type, or whose vectors are
-wider than N0, leaves the shape to the levels below it.
+wider than N0, leaves the shape to the levels below it; but not to one that rounds in software what it
+rounds by itself.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Iterable, Iterator
 from generator import library
 from generator.copy_tile import CopyTile, copy_level
 from generator.library import AnyTile
-from generator.model import BITS, TYPES, RequestError, Tile
+from generator.model import BITS, TYPES, Primitive, RequestError, Tile
 from generator.select import choose_primitive
 
 
@@ -45,6 +46,7 @@ _X86_64 = (
     Wanted(("f64f64f64",), _SHAPES_F64, (1,)),
     Wanted(("bf16bf16f32", "bf16bf16bf16 f32acc"), _SHAPES, (1, 2)),
     Wanted(("f16f16f16", "bf16bf16bf16"), _SHAPES_ROUNDING_EACH_STEP, (1,)),
+    Wanted(("f16f16f16",), _every(_NARROW_TO_SQUARE, (32,)), (1,)),
     Wanted(("s8s8s32", "u8s8s32"), _SHAPES, (2, 4)),
     Wanted(("s8s8s32",), ("12x32",), (4,)),
     Wanted(("s16s16s32", "s16s8s32"), _SHAPES, (2,)),
@@ -91,6 +93,10 @@ def grid_shapes(arch: str) -> Iterator[tuple[str, str, int, bool]]:
             yield type_name, shape, k0, option == "f32acc"
 
 
+def _rounds_by_itself(primitive: Primitive) -> bool:
+    return primitive.numerics == "round_each_step" and not primitive.rounds_in_software
+
+
 def _grid_tiles(arch: str) -> Iterator[Tile]:
     for type_name, shape, k0, f32acc in grid_shapes(arch):
         m0, n0 = map(int, shape.split("x"))
@@ -100,7 +106,7 @@ def _grid_tiles(arch: str) -> Iterator[Tile]:
                 primitive = choose_primitive(tile)
             except RequestError:
                 continue
-            if n0 >= primitive.lanes:
+            if n0 >= primitive.lanes or _rounds_by_itself(primitive):
                 yield tile
 
 

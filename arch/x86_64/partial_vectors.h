@@ -103,8 +103,16 @@ UK_INLINE void store_256(char* p, __m256i v) {
 template <int Bytes>
 UK_INLINE __m512i load_512(const char* p) {
   static_assert(0 < Bytes && Bytes <= 64, "a part of a vector");
-  if constexpr (Bytes == 64) return _mm512_loadu_si512(p);
-  return _mm512_maskz_loadu_epi8(~UINT64_C(0) >> (64 - Bytes), p);
+  // A mask would cost an instruction on the vector ports.
+  if constexpr (Bytes == 64) {
+    return _mm512_loadu_si512(p);
+  } else if constexpr (Bytes == 32) {
+    return _mm512_zextsi256_si512(load_256<32>(p));
+  } else if constexpr (Bytes == 16) {
+    return _mm512_zextsi128_si512(load_128<16>(p));
+  } else {
+    return _mm512_maskz_loadu_epi8(~UINT64_C(0) >> (64 - Bytes), p);
+  }
 }
 
 template <int Bytes>

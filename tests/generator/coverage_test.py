@@ -68,6 +68,9 @@ class CellTest(unittest.TestCase):
         found = cells(table(ARCH))
         self.assertEqual(found["f32f32f32", "M0 = 1", "avx512_vnni"], "avx512_base")
         self.assertEqual(found["s16s8s32", "M0 2 to 7", "avx2_fma"], "generated")
+        self.assertEqual(found["f16f16f16", "M0 = 1", "avx512_fp16"], "generated")
+        self.assertEqual(found["f16f16f16, rounded once", "M0 = 1", "avx512_fp16"], "avx512_base")
+        self.assertEqual(found["bf16bf16bf16", "M0 from 8", "avx512_fp16"], "avx512_base")
         for arch in ARCHS:
             self.assertNotIn("none", coverage.coverage(arch, table(arch)))
 

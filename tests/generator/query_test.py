@@ -146,6 +146,15 @@ class ErrorTest(unittest.TestCase):
         self.assertEqual(both, vnni | bf16)
 
 
+class LevelTest(unittest.TestCase):
+    def test_f16_is_summed_where_an_fma_rounds_to_it(self) -> None:
+        """In tiles as wide as a vector of f16."""
+        for m, m0 in ((2, 2), (128, 16)):
+            for level in ("avx512_fp16", "avx512_vnni+avx512_bf16+avx512_fp16"):
+                tile = query_row("x86_64", level, "f16f16f16", m, 4096, 4096).tile
+                self.assertEqual((tile.isa, tile.m0, tile.n0), ("avx512_fp16", m0, 32))
+
+
 class CommandTest(unittest.TestCase):
     def test_query_prints_the_tile(self) -> None:
         ran = run_generator("query", "--level", "avx512_vnni", "s8s8s32", "100", "-1", "0", "--n0", "32",

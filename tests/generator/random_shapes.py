@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import os
 import random
-import subprocess
 import sys
 import tempfile
 from collections import Counter
@@ -17,11 +16,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Callable, Sequence
 
-from generator.build import Compiler
 from generator.library import AnyTile
 from generator.model import MAX_K0, MAX_TILE, Tile
-from tests.generator.support import (ARCH, COMPILER, EMULATOR, draw_tiles, request_text,
-                                     run_generator, strata)
+from tests.generator.support import (ARCH, COMPILER, check_conformance, draw_tiles, link_shared,
+                                     request_text, run_generator, strata)
 
 
 def _build(requests: list[str], directory: Path, jobs: int) -> Path:
@@ -34,9 +32,7 @@ def _build(requests: list[str], directory: Path, jobs: int) -> Path:
     if ran.returncode:
         sys.exit(ran.stderr.strip())
     shared = directory / "tiles.so"
-    names = sorted(str(path) for path in objects.glob("*.o"))
-    target = Compiler.find(COMPILER).target_flags(ARCH)
-    subprocess.run([COMPILER, *target, "-shared", "-nostdlib", "-o", shared, *names], check=True)
+    link_shared(shared, sorted(objects.glob("*.o")))
     return shared
 
 
@@ -60,12 +56,7 @@ def random_test(description: str | None, count: int,
         shared = _build([text(tile) for tile in tiles], Path(directory), options.jobs)
 
         def check(tile: AnyTile) -> tuple[str, str]:
-            ran = subprocess.run([*EMULATOR, options.conformance, "--so", shared, "--symbol", tile.symbol],
-                                 capture_output=True, text=True)
-            verdict = {"pass": "passed", "skip": "skipped"}.get(ran.stdout[:4], "failed")
-            if ran.returncode and verdict != "failed":
-                verdict = "failed"
-            return verdict, ran.stdout + ran.stderr
+            return check_conformance(options.conformance, shared, tile.symbol)
 
         with ThreadPoolExecutor(options.jobs) as pool:
             results = list(pool.map(check, tiles))

@@ -73,6 +73,8 @@ class AnswerTest(unittest.TestCase):
                             ("mmt4d f32f32f32 6x16x1 avx_vnni", "avx2_fma"),
                             ("mmt4d bf16bf16f32 7x19x3 avx512_bf16", "avx512_base"),
                             ("mmt4d bf16bf16bf16 7x19x2 avx512_bf16", "avx512_base"),
+                            ("mmt4d f16f16f32 7x19x1 avx512_fp16", "avx512_base"),
+                            ("mmt4d f16f16f16 7x19x1 avx512_fp16 f32acc", "avx512_base"),
                             ("pack x32 8x1 avx512_vnni", "avx512_base"),
                             ("pack x32 9x3 avx512_fp16", "avx512_base"),
                             ("unpack x4 9x6 t avx512_bf16", "avx512_base"),
@@ -81,7 +83,8 @@ class AnswerTest(unittest.TestCase):
             self.assertEqual(answer.tile.isa, level, line)
             self.assertIn(f"{level} serves it", answer.note)
         for line in ("mmt4d bf16bf16f32 7x19x2 avx512_bf16", "mmt4d s8s8s32 7x19x4 avx_vnni",
-                     "mmt4d bf16bf16bf16 7x19x2 avx512_bf16 f32acc"):
+                     "mmt4d bf16bf16bf16 7x19x2 avx512_bf16 f32acc",
+                     "mmt4d f16f16f16 7x19x3 avx512_fp16"):
             self.assertEqual(_answer(line).note, "", line)
 
     def test_refusals_say_why(self) -> None:

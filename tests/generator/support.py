@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from generator import library
+from generator.build import Compiler
 from generator.isas import primitives
 from generator.model import BITS, MAX_K0, MAX_TILE, TYPES, RequestError, Tile
 from generator.select import choose_primitive
@@ -56,12 +57,12 @@ def strata(arch: str = ARCH) -> list[Stratum]:
     return found
 
 
-def draw_tiles(seed: int, count: int, arch: str = ARCH, most: int = MAX_TILE**2 * MAX_K0
-               ) -> list[Tile]:
-    """Distinct tiles of at most so many products a k step: the strata in turn, and in turn all pairs
-    of classes of M0 and N0."""
+def draw_tiles(seed: int, count: int, arch: str = ARCH, most: int = MAX_TILE**2 * MAX_K0,
+               level: str = "") -> list[Tile]:
+    """Distinct tiles of at most so many products a k step: the strata, or those of one level, in turn,
+    and in turn all pairs of classes of M0 and N0."""
     numbers = random.Random(seed)
-    rooms = strata(arch)
+    rooms = [room for room in strata(arch) if level in ("", room.tile.isa)]
     sizes = [(m0s, n0s) for m0s in SIZE_CLASSES for n0s in SIZE_CLASSES]
     numbers.shuffle(rooms)
     numbers.shuffle(sizes)
@@ -86,6 +87,19 @@ def generator_command(*arguments: str | Path) -> list[str]:
 def run_generator(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(generator_command(*arguments), cwd=library.ROOT, text=True,
                           capture_output=True)
+
+
+def check_conformance(tool: str, shared: Path, symbol: str) -> tuple[str, str]:
+    """passed, failed or skipped, and what the conformance tool says of a tile in a shared object."""
+    ran = subprocess.run([*EMULATOR, tool, "--so", shared, "--symbol", symbol],
+                         capture_output=True, text=True)
+    verdict = {"pass": "passed", "skip": "skipped"}.get(ran.stdout[:4], "failed")
+    return "failed" if ran.returncode else verdict, ran.stdout + ran.stderr
+
+
+def link_shared(shared: Path, objects: list[Path]) -> None:
+    target = Compiler.find(COMPILER).target_flags(ARCH)
+    subprocess.run([COMPILER, *target, "-shared", "-nostdlib", "-o", shared, *objects], check=True)
 
 
 def other_arch(arch: str) -> str:
