@@ -1,6 +1,6 @@
 // The shape of every pack and unpack tile. Not included by itself: arch/<arch>/pack_tile.h defines
 // before it, with the vectors of its architecture,
-//   kVectorBytes             of the widest vector
+//   kVectorBytes, kLaneBytes of the widest vector, of a lane: 16
 //   Lane, load_lane, store_lane
 //                            a vector of 16 bytes, integers of 64 bits to the operators
 //   load_halves, store_halves
@@ -10,7 +10,10 @@
 //     Vector, load, store
 //     interleave<kUnit, 0>   takes units from the lower half of each lane of a and b, a first;
 //     interleave<kUnit, 1>   from the upper half
-//     gather, lane           lanes <-> vector
+//     gather, first, put     lanes -> vector: from places, the first alone, one more
+//     lane, half             vector -> a lane, a vector of half as many
+//     collect<g, p>          of g equal groups of lanes, each a list of pieces of p bytes:
+//                            the first piece of each group, then the second of each, ...
 //     repeat                 eight bytes in every half of a lane
 //     widen                  bytes -> words
 //
@@ -36,6 +39,7 @@
 namespace {
 
 constexpr int least(int a, int b) { return a < b ? a : b; }
+constexpr int larger(int a, int b) { return a < b ? b : a; }
 constexpr int log2(int n) { return n < 2 ? 0 : 1 + log2(n / 2); }
 constexpr int power_of_two_in(int n) { return 1 << log2(n); }
 constexpr bool is_power_of_two(int n) { return n == power_of_two_in(n); }
@@ -43,7 +47,6 @@ constexpr int power_of_two_from(int n) { return is_power_of_two(n) ? n : 2 * pow
 
 // ---------------------------------------------------------------- vectors of 16-byte lanes
 
-constexpr int kLaneBytes = 16;
 constexpr int kLineBytes = 64;
 constexpr int kVectorLanes = kVectorBytes / kLaneBytes;
 
@@ -131,13 +134,17 @@ UK_INLINE void copy_run(char* out, const char* in, uk_index_t bytes) {
   if (at < bytes) copy<kPiece>(out + bytes - kPiece, in + bytes - kPiece);
 }
 
+// What is moved of each row in one visit.
+constexpr int kPatchBytes = 4 * kLineBytes;
+
 // `count` tiles of kRows runs of kRun bytes, all strides in bytes.
 template <int kRun, int kRows>
 UK_INLINE void copy_tiles(char* out, uk_index_t out_tile, uk_index_t out_row, const char* in,
                           uk_index_t in_tile, uk_index_t in_row, uk_index_t count) {
-  // Short runs: the tiles of one cache line of each row together, since rows a power of two apart
-  // share their cache sets.
-  constexpr int kTogether = kRows > 1 && kRun < kLineBytes ? kLineBytes / kRun : 1;
+  // Tiles of a few cache lines of each row together, since rows a power of two apart share their
+  // cache sets.
+  constexpr int kPatch = kRun < kLaneBytes ? kLineBytes : kPatchBytes;
+  constexpr int kTogether = kRows > 1 && kRun < kPatch ? kPatch / kRun : 1;
   // A run is followed by the tile's next row on the tiles' side and by the next tile on the
   // matrix's. Where it has both it may be moved loosely.
   constexpr int kPiece = power_of_two_from(kRun);
@@ -174,6 +181,63 @@ UK_INLINE void copy_tiles(char* out, uk_index_t out_tile, uk_index_t out_row, co
   }
 }
 
+// Runs that several of fill a vector, and that are whole lanes.
+template <int kRun>
+constexpr bool kRunsShareVectors = kRun >= kLaneBytes&& kRun < kVectorBytes&& is_power_of_two(kRun);
+
+// A vector of runs `stride` bytes apart.
+template <int kRun>
+UK_INLINE auto gather_runs(const char* in, uk_index_t stride) {
+  constexpr int kRunLanes = kRun / kLaneBytes;
+  const char* lanes[kVectorLanes];
+  UK_UNROLL for (int i = 0; i < kVectorLanes; ++i) {
+    lanes[i] = in + i / kRunLanes * stride + i % kRunLanes * kLaneBytes;
+  }
+  return Lanes<kVectorLanes>::gather(lanes, 0);
+}
+
+// Dense rows of a tile from rows of the matrix: whole vectors of the tiles.
+template <int kRun, int kRows>
+UK_INLINE void pack_runs(char* out, uk_index_t out_tile, const char* in, uk_index_t in_row,
+                         uk_index_t count) {
+  constexpr int kTogether = kPatchBytes / kRun, kVectorRows = kVectorBytes / kRun;
+  if constexpr (kRunsShareVectors<kRun> && kRows % kVectorRows == 0) {
+    for (uk_index_t t = 0; t < count; t += kTogether) {
+      const uk_index_t end = min(t + kTogether, count);
+      for (int row = 0; row < kRows; row += kVectorRows) {
+        for (uk_index_t i = t; i < end; ++i) {
+          Lanes<kVectorLanes>::store(out + i * out_tile + row * kRun,
+                                     gather_runs<kRun>(in + row * in_row + i * kRun, in_row));
+        }
+      }
+    }
+  } else {
+    copy_tiles<kRun, kRows>(out, out_tile, kRun, in, kRun, in_row, count);
+  }
+}
+
+// The other way: whole vectors of the matrix's rows.
+template <int kRun, int kRows>
+UK_INLINE void unpack_runs(char* out, uk_index_t out_row, const char* in, uk_index_t in_tile,
+                           uk_index_t count) {
+  if constexpr (kRunsShareVectors<kRun>) {
+    constexpr int kTogether = kPatchBytes / kRun, kVectorTiles = kVectorBytes / kRun;
+    while (count >= kVectorTiles) {
+      const uk_index_t tiles = min(kTogether, count - count % kVectorTiles);
+      for (int row = 0; row < kRows; ++row) {
+        for (uk_index_t i = 0; i < tiles; i += kVectorTiles) {
+          Lanes<kVectorLanes>::store(out + row * out_row + i * kRun,
+                                     gather_runs<kRun>(in + i * in_tile + row * kRun, in_tile));
+        }
+      }
+      out += tiles * kRun;
+      in += tiles * in_tile;
+      count -= tiles;
+    }
+  }
+  copy_tiles<kRun, kRows>(out, kRun, out_row, in, in_tile, kRun, count);
+}
+
 // ---------------------------------------------------------------- transposes
 
 // The columns of the tile side, `stride` bytes apart.
@@ -183,6 +247,11 @@ struct EvenColumns {
   uk_index_t stride;
   UK_INLINE Pointer at(uk_index_t column) const { return base + column * stride; }
   UK_INLINE uk_index_t step() const { return stride; }
+  // Bytes that are surely contiguous, from the start of some columns of kColumnBytes.
+  template <int kColumnBytes>
+  static constexpr int run() {
+    return kColumnBytes;
+  }
 };
 
 // The columns of the tile side, kTileColumns contiguous ones of kColumnBytes each to a tile. A lane
@@ -197,6 +266,22 @@ struct TileColumns {
            static_cast<uk_index_t>(c % kTileColumns) * kColumnBytes;
   }
   UK_INLINE uk_index_t step() const { return kColumnBytes; }
+  template <int>
+  static constexpr int run() {
+    return kTileColumns * kColumnBytes;
+  }
+};
+
+// The same, all contiguous.
+template <class Pointer, int kColumnBytes>
+struct DenseColumns {
+  Pointer base;
+  UK_INLINE Pointer at(uk_index_t column) const { return base + column * kColumnBytes; }
+  UK_INLINE uk_index_t step() const { return kColumnBytes; }
+  template <int>
+  static constexpr int run() {
+    return kVectorBytes;
+  }
 };
 
 // Columns shorter than a lane are contiguous, and lie in lanes as slots of this many units.
@@ -207,37 +292,117 @@ constexpr int kSlotUnits = least(power_of_two_from(kRows), kLaneBytes / kUnit);
 template <int kUnit, int kRows>
 constexpr bool kColumnsAreLoose = kUnit* kRows < kLaneBytes && !is_power_of_two(kRows);
 
-// Rows -> columns, kRows of two lanes' units or more. The lanes of a vector come from different
-// rows, so that it ends up as a long piece of one column; a cache line of each row is used up
-// before the next rows are touched, since rows a power of two apart share their cache sets.
-template <int kLanes, int kUnit, int kRows, class Columns>
-UK_INLINE void transpose_tall(const Columns& out, const char* in, uk_index_t in_stride,
-                              uk_index_t columns) {
+// Stores to one cache line are twice as fast next to each other, and compilers do not know it.
+UK_INLINE void keep_store_order() { __asm__ volatile("" ::: "memory"); }
+
+// The pointer to what is `stride` further on. Compilers would keep one for each row or column, in
+// more registers than there are.
+template <class Pointer>
+UK_INLINE Pointer step(Pointer at, uk_index_t stride) {
+  at += stride;
+  __asm__("" : "+r"(at));
+  return at;
+}
+
+// Rows -> columns. The lanes of a vector come from different rows, so that it ends up as a long
+// piece of the output: of one column if a block of rows fills a vector, else of several columns.
+// With two lanes, two rows and units of 4:
+//
+//   a0 a1 a2 a3 | b0 b1 b2 b3  ->  a0 b0 a1 b1 | a2 b2 a3 b3
+//
+// and with four rows, of which two were interleaved in each lane: see interleave, then
+//
+//   a0 b0 a1 b1 | c0 d0 c1 d1  ->  a0 b0 c0 d0 | a1 b1 c1 d1
+template <int kLanes, int kUnit, int kRows>
+struct LaneBlock {
   using V = Lanes<kLanes>;
-  constexpr int kSide = kLaneBytes / kUnit, kBlockRows = kLanes * kSide;
-  constexpr int kLineColumns = kLineBytes / kUnit;
-  for (uk_index_t line = 0; line < columns; line += kLineColumns) {
-    const uk_index_t line_end = min(line + kLineColumns, columns);
-    for (int block = 0; block < kRows; block += kBlockRows) {
-      const int row = least(block, kRows - kBlockRows);
-      const char* lanes[kLanes];
-      UK_UNROLL for (int i = 0; i < kLanes; ++i) lanes[i] = in + (row + i * kSide) * in_stride;
-      for (uk_index_t c = line; c < line_end; c += kSide) {
-        const uk_index_t column = min(c, columns - kSide);
-        char* to = out.at(column) + row * kUnit;
-        typename V::Vector v[kSide];
-        UK_UNROLL for (int k = 0; k < kSide; ++k) {
-          v[k] = V::gather(lanes, column * kUnit + k * in_stride);
+  // Rows fewer than lanes: so many lanes of each.
+  static constexpr int kRowLanes = kRows < kLanes ? kLanes / kRows : 1;
+  static constexpr int kVectors = kRows * kRowLanes / kLanes;
+  static constexpr int kColumns = kRowLanes * kLaneBytes / kUnit;
+
+  // kSets blocks side by side: all that is wanted of a row is read in one visit, since rows a power
+  // of two apart share their cache sets.
+  template <int kSets, class Columns>
+  static UK_INLINE void transpose(const Columns& out, int row, const char* in, uk_index_t in_stride,
+                                  uk_index_t column) {
+    typename V::Vector v[kSets][kVectors];
+    const char* from = in + row * in_stride + column * kUnit;
+    UK_UNROLL for (int r = 0; r < kRows; ++r) {
+      UK_UNROLL for (int i = 0; i < kSets * kRowLanes; ++i) {
+        const int lane = r / kVectors * kRowLanes + i % kRowLanes;
+        auto& to = v[i / kRowLanes][r % kVectors];
+        const Lane loaded = load_lane(from + i * kLaneBytes);
+        to = lane == 0 ? V::first(loaded) : V::put(to, lane, loaded);
+      }
+      from = step(from, in_stride);
+    }
+    UK_UNROLL for (int set = 0; set < kSets; ++set) {
+      char* to = out.at(column + set * kColumns) + row * kUnit;
+      interleave<V, kUnit>(v[set]);
+      UK_UNROLL for (int i = 0; i < kVectors; ++i) {
+        const auto whole = V::template collect<kLanes / kRowLanes, kVectors * kUnit>(v[set][i]);
+        if constexpr (kRows * kUnit == kLanes * kLaneBytes) {
+          V::store(to, whole);
+          to = step(to, out.step());
+        } else {
+          store(out, column + set * kColumns + i * (kColumns / kVectors), whole);
         }
-        interleave<V, kUnit>(v);
-        UK_UNROLL for (int k = 0; k < kSide; ++k) V::store(to + k * out.step(), v[k]);
       }
     }
   }
-}
 
-// Stores to one cache line are twice as fast next to each other, and compilers do not know it.
-UK_INLINE void keep_store_order() { __asm__ volatile("" ::: "memory"); }
+  template <class Columns>
+  static UK_INLINE void store(const Columns& out, uk_index_t column, typename V::Vector v) {
+    constexpr int kBytes = kLanes * kLaneBytes;
+    constexpr int kRun = Columns::template run<kRows * kUnit>();
+    if constexpr (kRun % kBytes == 0) {
+      V::store(out.at(column), v);
+    } else {
+      constexpr int kPiece = kRun & -kRun, kPieceColumns = kPiece / (kRows * kUnit);
+      static_assert(kPiece >= kLaneBytes, "no lane straddles two places");
+      UK_UNROLL for (int i = 0; i < kBytes / kPiece; ++i) {
+        char* to = out.at(column + i * kPieceColumns);
+        if constexpr (kPiece == kLaneBytes) {
+          store_lane(to, V::lane(v, i));
+        } else {
+          Lanes<kPiece / kLaneBytes>::store(to, V::half(v, i));
+        }
+        keep_store_order();
+      }
+    }
+  }
+};
+
+// The vectors that the transposes may hold at a time.
+constexpr int kHeldVectors = kVectorBytes == 64 ? 16 : 8;
+
+// In blocks of kBlockRows rows by a cache line, the last block moved back where they do not divide
+// kRows.
+template <int kLanes, int kUnit, int kBlockRows, int kRows, class Columns>
+UK_INLINE void transpose_lanes(const Columns& out, const char* in, uk_index_t in_stride,
+                               uk_index_t columns) {
+  using Block = LaneBlock<kLanes, kUnit, kBlockRows>;
+  constexpr int kLineColumns = kLineBytes / kUnit;
+  constexpr int kSets =
+      least(kLineColumns / Block::kColumns, larger(kHeldVectors / Block::kVectors, 1));
+  uk_index_t line = 0;
+  for (; line + kLineColumns <= columns; line += kLineColumns) {
+    for (int block = 0; block < kRows; block += kBlockRows) {
+      const int row = least(block, kRows - kBlockRows);
+      for (int c = 0; c < kLineColumns; c += kSets * Block::kColumns) {
+        Block::template transpose<kSets>(out, row, in, in_stride, line + c);
+      }
+    }
+  }
+  for (int block = 0; block < kRows; block += kBlockRows) {
+    const int row = least(block, kRows - kBlockRows);
+    for (uk_index_t c = line; c < columns; c += Block::kColumns) {
+      const uk_index_t column = min(c, columns - Block::kColumns);
+      Block::template transpose<1>(out, row, in, in_stride, column);
+    }
+  }
+}
 
 // Three bytes and one that is dropped, eight times -> three bytes, twice in each half of the lane.
 UK_INLINE Lane close_gaps(Lane lane) {
@@ -370,8 +535,16 @@ __attribute__((noinline)) void rows_to_columns(Columns out, const char* in, uk_i
         copy<kUnit>(out.at(column) + row * kUnit, in + row * in_stride + column * kUnit);
       }
     }
+  } else if constexpr (is_power_of_two(kRows) && kRows * kUnit <= kVectorBytes) {
+    using Block = LaneBlock<kVectorLanes, kUnit, kRows>;
+    if (columns >= Block::kColumns) {
+      transpose_lanes<kVectorLanes, kUnit, kRows, kRows>(out, in, in_stride, columns);
+    } else if constexpr (Block::kRowLanes > 1) {
+      transpose_lanes<kVectorLanes / Block::kRowLanes, kUnit, kRows, kRows>(out, in, in_stride,
+                                                                            columns);
+    }
   } else if constexpr (kRows >= kTallLanes * kSide) {
-    transpose_tall<kTallLanes, kUnit, kRows>(out, in, in_stride, columns);
+    transpose_lanes<kTallLanes, kUnit, kTallLanes * kSide, kRows>(out, in, in_stride, columns);
   } else if (columns >= kFlatLanes * kSide) {
     transpose_flat<kFlatLanes, kUnit, kRows>(out, in, in_stride, columns);
   } else {
@@ -432,6 +605,13 @@ UK_INLINE void pack_units(char* out, uk_index_t out_tile, const char* in, uk_ind
   constexpr int kColumnBytes = kUnit * kRows, kTileBytes = kColumnBytes * kTileColumns;
   constexpr int kInTile = kTileColumns * kUnit;
   constexpr TileWay kWay = tile_way<kUnit, kRows, kTileColumns>();
+  const DenseColumns<char*, kColumnBytes> dense = {out};
+  if constexpr (kWay != TileWay::staged && kWay != TileWay::one_by_one &&
+                kTileBytes % kVectorBytes != 0) {
+    if (out_tile == kTileBytes) {
+      return rows_to_columns<kUnit, kRows>(dense, in, in_stride, count * kTileColumns);
+    }
+  }
   if constexpr (kWay == TileWay::tiles_are_columns) {
     rows_to_columns<kUnit, kRows>(EvenColumns<char*>{out, out_tile}, in, in_stride, count);
   } else if constexpr (kWay == TileWay::lanes_in_tiles) {
@@ -439,12 +619,11 @@ UK_INLINE void pack_units(char* out, uk_index_t out_tile, const char* in, uk_ind
     rows_to_columns<kUnit, kRows>(columns, in, in_stride, count * kTileColumns);
   } else {
     uk_index_t t = dense_tiles<kUnit, kRows, kTileBytes>(out_tile, count);
-    const EvenColumns<char*> dense = {out, kColumnBytes};
     rows_to_columns<kUnit, kRows>(dense, in, in_stride, t * kTileColumns);
     if constexpr (kWay == TileWay::staged) {
       constexpr int kTiles = kStageBytes / kTileBytes;
       char stage[kTiles * kTileBytes + kLaneBytes];
-      const EvenColumns<char*> columns = {stage, kColumnBytes};
+      const DenseColumns<char*, kColumnBytes> columns = {stage};
       for (; t < count; t += kTiles) {
         const uk_index_t tiles = min(kTiles, count - t);
         rows_to_columns<kUnit, kRows>(columns, in + t * kInTile, in_stride, tiles * kTileColumns);
@@ -452,7 +631,7 @@ UK_INLINE void pack_units(char* out, uk_index_t out_tile, const char* in, uk_ind
       }
     } else {
       for (; t < count; ++t) {
-        const EvenColumns<char*> columns = {out + t * out_tile, kColumnBytes};
+        const DenseColumns<char*, kColumnBytes> columns = {out + t * out_tile};
         rows_to_columns<kUnit, kRows>(columns, in + t * kInTile, in_stride, kTileColumns);
       }
     }
@@ -581,7 +760,7 @@ UK_INLINE void pack_straight(void* out_tiles, const void* in_rows, uk_index_t co
   const uk_index_t out_tile = out_stride1 * kBits / 8, in_row = in_stride0 * kBits / 8;
   if constexpr (kTile0 == 1 || kUnit >= kLaneBytes || !is_power_of_two(kUnit)) {
     if (kTile0 == 1 && out_tile == kUnit) return copy_run(out, in, count * kUnit);
-    copy_tiles<kUnit, kTile0>(out, out_tile, kUnit, in, kUnit, in_row, count);
+    pack_runs<kUnit, kTile0>(out, out_tile, in, in_row, count);
   } else {
     pack_units<kUnit, kTile0, 1>(out, out_tile, in, in_row, count);
   }
@@ -623,7 +802,7 @@ UK_INLINE void unpack_straight(void* out_rows, const void* in_tiles, uk_index_t 
   const uk_index_t out_row = out_stride0 * kBits / 8, in_tile = in_stride1 * kBits / 8;
   if constexpr (kTile0 == 1 || kUnit >= kLaneBytes || !is_power_of_two(kUnit)) {
     if (kTile0 == 1 && in_tile == kUnit) return copy_run(out, in, count * kUnit);
-    copy_tiles<kUnit, kTile0>(out, kUnit, out_row, in, in_tile, kUnit, count);
+    unpack_runs<kUnit, kTile0>(out, out_row, in, in_tile, count);
   } else {
     unpack_units<kUnit, kTile0, 1>(out, out_row, in, in_tile, count);
   }

@@ -22,19 +22,45 @@ sys.path.insert(0, str(ROOT))
 
 from bench.tile_runs import cpu_name  # noqa: E402
 from generator.document import replace_block  # noqa: E402
+from generator.model import RequestError  # noqa: E402
 
 BARS = {"256KiB": 55, "4MiB": 70, "256MiB": 90}  # percent of memcpy
 WORST = 10
 
 
+class ResultError(Exception):
+    """A file is not what bench_copies writes."""
+
+
+def results(path: Path) -> list[tuple[tuple[str, ...], float]]:
+    """Name and percent of each, the name as (op, width, tile, order, size)."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ResultError(f"{path}: {error.strerror}") from None
+    except ValueError as error:
+        raise ResultError(f"{path}: not JSON: {error}") from None
+    try:
+        found = [(tuple(run["name"].split("/")[:5]), float(run["memcpy%"]))
+                 for run in content["benchmarks"]
+                 if run.get("run_type") == "iteration" and "memcpy%" in run]
+    except (AttributeError, KeyError, TypeError, ValueError):
+        raise ResultError(f"{path}: not the output of a benchmark") from None
+    for name, _ in found:
+        if len(name) != 5 or name[0] not in ("pack", "unpack") or name[-1] not in BARS:
+            raise ResultError(f"{path}: {'/'.join(name)} is no name of bench_copies")
+    return found
+
+
 def read(paths: list[Path]) -> dict[tuple[str, ...], float]:
     """Percent by (op, width, tile, order, size)."""
-    found = defaultdict(list)
+    percents = defaultdict(list)
     for path in paths:
-        for run in json.loads(path.read_text(encoding="utf-8"))["benchmarks"]:
-            if run.get("run_type") == "iteration" and "memcpy%" in run:
-                found[tuple(run["name"].split("/")[:5])].append(run["memcpy%"])
-    return {name: median(values) for name, values in found.items()}
+        for name, percent in results(path):
+            percents[name].append(percent)
+    if not percents:
+        raise ResultError("no results of bench_copies there")
+    return {name: median(values) for name, values in percents.items()}
 
 
 def report(percents: dict[tuple[str, ...], float]) -> str:
@@ -58,14 +84,17 @@ def main() -> int:
     parser.add_argument("json", type=Path, nargs="+", metavar="JSON")
     parser.add_argument("--update", type=Path, metavar="FILE", help="put the table there")
     options = parser.parse_args()
-    percents = read(options.json)
-    if not percents:
-        print("copy_table.py: no results of bench_copies there", file=sys.stderr)
+    try:
+        table = report(read(options.json))
+        if options.update:
+            replace_block(options.update, "copies", table)
+    except (ResultError, RequestError) as error:
+        print(f"copy_table.py: {error}", file=sys.stderr)
         return 1
-    table = report(percents)
+    except OSError as error:
+        print(f"copy_table.py: {error.filename}: {error.strerror}", file=sys.stderr)
+        return 1
     print(table)
-    if options.update:
-        replace_block(options.update, "copies", table)
     return 0
 
 

@@ -52,6 +52,7 @@ class Packer {
     if (output == BlockOutput::kDirect) {
       return pack_block(tile(i, j), i, j, rows, count, plan_.tiles_stride0, plan_.tiles_stride1);
     }
+    if (output == BlockOutput::kRestacked) return restack(i, j, rows, count);
     const uk_index_t column_size = rows * plan_.tile_size();
     const uk_index_t column_bytes = column_size * plan_.bits / 8;
     pack_block(scratch_, i, j, rows, count, plan_.tile_size(), column_size);
@@ -133,9 +134,26 @@ class Packer {
       return tall_(out, row(i, j), count, out_stride1 * bits / tall_bits,
                    plan_.stride0 * bits / tall_bits);
     }
+    pack_rows(out, i, j, rows, count, out_stride0, out_stride1);
+  }
+
+  void pack_rows(char* out, uk_index_t i, uk_index_t j, uk_index_t rows, uk_index_t count,
+                 uk_index_t out_stride0, uk_index_t out_stride1) const {
     for (uk_index_t r = 0; r < rows; ++r) {
-      function_(at(out, r * out_stride0, bits), row(i + r, j), count, out_stride1, plan_.stride0);
+      char* const to = at(out, r * out_stride0, plan_.bits);
+      function_(to, row(i + r, j), count, out_stride1, plan_.stride0);
     }
+  }
+
+  void restack(uk_index_t i, uk_index_t j, uk_index_t rows, uk_index_t count) {
+    if (rows < plan_.blocks.tile_rows) {
+      return pack_rows(tile(i, j), i, j, rows, count, plan_.tiles_stride0, plan_.tiles_stride1);
+    }
+    const uk_index_t row_size = count * plan_.tile_size();
+    pack_rows(scratch_, i, j, rows, count, row_size, plan_.tile_size());
+    const int bits = plan_.bits, tall_bits = plan_.blocks.tall_bits;
+    tall_(tile(i, j), scratch_, count, plan_.tiles_stride1 * bits / tall_bits,
+          row_size * bits / tall_bits);
   }
 
   // The first element of tile (i, j) in the matrix.

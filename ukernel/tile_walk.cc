@@ -67,8 +67,8 @@ TilePlan normalized(const TileCopy& copy) {
 uk_status_t check_buffers(const TileCopy& copy, const TilePlan& plan) {
   const bool has_elements = plan.size0 > 0 && plan.size1 > 0;
   const bool has_tiles = plan.tiles0 > 0 && plan.tiles1 > 0;
-  if (has_elements && (plan.tiles0 < ceil_div(plan.size0, plan.rows) ||
-                       plan.tiles1 < ceil_div(plan.size1, plan.columns))) {
+  if (has_elements && (plan.tiles0 < quotient_up(plan.size0, plan.rows) ||
+                       plan.tiles1 < quotient_up(plan.size1, plan.columns))) {
     return UK_STATUS_BAD_EXTENT;
   }
   if ((has_elements && !copy.matrix) || (has_tiles && !copy.tiles)) return UK_STATUS_NULL_POINTER;
@@ -130,19 +130,20 @@ const uk_tile_row_t* select_row(const TileCopy& copy, const TilePlan& plan) {
 
 // Where the tiles of one tile row are far apart in memory, so many are handled before the next row:
 // enough of each row to read on end, few enough streams for the caches' ways and the TLB.
-constexpr uk_index_t kStripTiles = 8, kStripBytes = 256;
+constexpr uk_index_t kStripTiles = 8, kStripBytes = 512;
 
-// Tiles this small would write a line in pieces, with too many others in between.
-constexpr uk_index_t kNarrowBytes = 32;
+// Tiles smaller than this would write a line in pieces, with too many others in between.
+constexpr uk_index_t kNarrowBytes = kLineBytes;
 
-bool is_multiple(const void* address, uk_index_t bytes) {
-  return reinterpret_cast<uintptr_t>(address) % static_cast<uintptr_t>(bytes) == 0;
+uk_index_t address_of(const void* base, uk_index_t element, int bits) {
+  return static_cast<uk_index_t>(reinterpret_cast<uintptr_t>(at(base, element, bits)));
 }
 
-// The row of a straight tile of `rows` runs of `unit` bytes, whatever its elements are called. All
-// strides and addresses are multiples of them. NULL if there is none; else *bits is their width.
-const uk_tile_row_t* select_straight(const TileCopy& copy, const TilePlan& plan, uk_index_t rows,
-                                     uk_index_t unit, int* bits) {
+// The row of a straight tile of `rows` runs of `unit` bytes, whatever its elements are called, and
+// their width. All strides and addresses are multiples of them if the union of their bits,
+// `places`, is. NULL if there is none.
+const uk_tile_row_t* select_straight(const TileCopy& copy, uk_index_t rows, uk_index_t unit,
+                                     uk_index_t places, int* bits) {
   constexpr struct {
     uint32_t type;
     int bits;
@@ -150,13 +151,7 @@ const uk_tile_row_t* select_straight(const TileCopy& copy, const TilePlan& plan,
       {UK_PACK_TYPE_F64, 64}, {UK_PACK_TYPE_F32, 32}, {UK_PACK_TYPE_F16, 16}, {UK_PACK_TYPE_I8, 8}};
   for (const auto& element : kElements) {
     const uk_index_t bytes = element.bits / 8;
-    if (unit % bytes != 0 || unit / bytes > INT32_MAX ||
-        plan.stride0 * plan.bits / 8 % bytes != 0 ||
-        plan.tiles_stride1 * plan.bits / 8 % bytes != 0 ||
-        !is_multiple(at(copy.matrix, plan.offset, plan.bits), bytes) ||
-        !is_multiple(at(copy.tiles, plan.tiles_offset, plan.bits), bytes)) {
-      continue;
-    }
+    if (((unit | places) & (bytes - 1)) != 0 || unit / bytes > INT32_MAX) continue;
     const uk_tile_row_t* row = select_tile(copy.op, element.type, static_cast<int32_t>(rows),
                                            static_cast<int32_t>(unit / bytes), 0, copy.cpu_data);
     if (row) {
@@ -173,16 +168,38 @@ void make_tall(const TileCopy& copy, const TilePlan& plan, Blocks* blocks) {
   // One row or one column is its own transpose.
   const bool is_straight = !plan.transposed || plan.rows == 1 || plan.columns == 1;
   if (!is_straight || unit_bits % 8 != 0) return;
+  const uk_index_t places = plan.stride0 * plan.bits / 8 | plan.tiles_stride1 * plan.bits / 8 |
+                            address_of(copy.matrix, plan.offset, plan.bits) |
+                            address_of(copy.tiles, plan.tiles_offset, plan.bits);
   for (uk_index_t rows = kTallRows; rows > plan.rows; rows /= 2) {
-    const uk_index_t tile_rows = rows / plan.rows;
-    if (rows % plan.rows != 0 || tile_rows > plan.size0 / plan.rows) continue;
+    const uk_index_t tile_rows = quotient(rows, plan.rows);
+    if (tile_rows * plan.rows != rows || rows > plan.size0) continue;
     if (rows * unit_bits / 8 > kRunBytes) continue;
-    blocks->tall = select_straight(copy, plan, rows, unit_bits / 8, &blocks->tall_bits);
+    blocks->tall = select_straight(copy, rows, unit_bits / 8, places, &blocks->tall_bits);
     if (blocks->tall) {
       blocks->tile_rows = tile_rows;
       return;
     }
   }
+}
+
+// Tiles narrower than a line, in runs of at least a line down their columns. Rows of tiles are made
+// densely in the scratch; transposing these as if each tile were an element makes the columns.
+bool make_restacked(const TileCopy& copy, const TilePlan& plan, Blocks* blocks) {
+  const uk_index_t tile_bytes = plan.tile_size() * plan.bits / 8;
+  const uk_index_t places =
+      plan.tiles_stride1 * plan.bits / 8 | address_of(copy.tiles, plan.tiles_offset, plan.bits);
+  for (uk_index_t rows = kTallRows; rows * tile_bytes >= kLineBytes; rows /= 2) {
+    if (rows * plan.rows > plan.size0) continue;
+    blocks->tall = select_straight(copy, rows, tile_bytes, places, &blocks->tall_bits);
+    if (blocks->tall) {
+      blocks->output = BlockOutput::kRestacked;
+      blocks->tile_rows = rows;
+      blocks->tiles = quotient(kScratchBytes, rows * tile_bytes) & -plan.even_tiles();
+      return true;
+    }
+  }
+  return false;
 }
 
 // Which side of a large copy goes on end is its source's: rows in a pack, columns of tiles in an
@@ -195,16 +212,17 @@ bool make_streamed(const TileCopy& copy, const TilePlan& plan, Blocks* blocks) {
   make_tall(copy, plan, &streamed);
   if (!streamed.tall) {
     // Whole lines first: a run shorter than one passes nothing by.
-    const uk_index_t tile_rows = smaller(kStackedRows / plan.rows, kRunBytes / tile_bytes);
-    streamed.tile_rows = larger(tile_rows, ceil_div(kLineBytes, tile_bytes));
+    const uk_index_t tile_rows =
+        smaller(quotient(kStackedRows, plan.rows), quotient(kRunBytes, tile_bytes));
+    streamed.tile_rows = larger(tile_rows, quotient_up(kLineBytes, tile_bytes));
   }
   const uk_index_t column_bytes = streamed.tile_rows * tile_bytes;
   streamed.down = copy.op == UK_OP_UNPACK;
-  streamed.tiles = streamed.down ? kStreamedRowBytes * 8 / (plan.columns * plan.bits)
-                                 : kStreamedBlockBytes / column_bytes;
+  const uk_index_t tiles = streamed.down ? quotient(kStreamedRowBytes * 8, plan.columns * plan.bits)
+                                         : quotient(kStreamedBlockBytes, column_bytes);
   const uk_index_t even = plan.even_tiles();
-  streamed.tiles = larger(streamed.tiles / even, 1) * even;
-  if (streamed.tiles > kScratchBytes / column_bytes) return false;
+  streamed.tiles = larger(tiles & -even, even);
+  if (streamed.tiles > quotient(kScratchBytes, column_bytes)) return false;
   *blocks = streamed;
   return true;
 }
@@ -225,12 +243,13 @@ Blocks make_blocks(const TileCopy& copy, const TilePlan& plan) {
     blocks.down = false;
     return blocks;
   }
-  const uk_index_t strip = ceil_div(kStripBytes * 8, plan.columns * plan.bits);
+  if (gathers && make_restacked(copy, plan, &blocks)) return blocks;
+  const uk_index_t strip = quotient_up(kStripBytes * 8, plan.columns * plan.bits);
   const uk_index_t even = plan.even_tiles();
-  blocks.tiles = ceil_div(larger(strip, kStripTiles), even) * even;
+  blocks.tiles = (larger(strip, kStripTiles) + even - 1) & -even;
   if (gathers) {
     blocks.output = BlockOutput::kGathered;
-    blocks.tile_rows = larger(kScratchBytes / (blocks.tiles * tile_bytes), 1);
+    blocks.tile_rows = larger(quotient(kScratchBytes, blocks.tiles * tile_bytes), 1);
   }
   return blocks;
 }

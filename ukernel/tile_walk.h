@@ -22,8 +22,9 @@ struct TileCopy {
 // How a block reaches the output.
 enum class BlockOutput {
   kDirect,
-  kGathered,  // by way of the scratch, in one run per column of tiles
-  kStreamed,  // by way of the scratch, past the caches
+  kGathered,   // by way of the scratch, in one run per column of tiles
+  kRestacked,  // by way of the scratch, where rows of tiles are dense, and from there as tall tiles
+  kStreamed,   // by way of the scratch, past the caches
 };
 
 // How the full tiles are walked: in blocks of tile_rows x tiles.
@@ -33,6 +34,7 @@ struct Blocks {
   BlockOutput output;
   // Where the tiles of a column follow each other, and so do the rows within them, a column of a
   // block is one tall tile. This is its row, NULL if it has none; its elements may be wider ones.
+  // Restacked, it is a tile of whole tiles for elements.
   const uk_tile_row_t* tall;
   int tall_bits;
 };
@@ -73,19 +75,30 @@ uk_status_t plan_tiles(const TileCopy& copy, TilePlan* plan);
 // matrix: one tile row, as many tiles of it as fit. So it does for a block that is streamed.
 constexpr uk_index_t kScratchBytes = 16 << 10;
 
+// a / b of what is not negative. Division of 64 bits takes up to a hundred cycles, and a small op
+// is over in a few thousand.
+inline uk_index_t quotient(uk_index_t a, uk_index_t b) {
+  if ((a | b) >> 32 != 0) return a / b;
+  return static_cast<uint32_t>(a) / static_cast<uint32_t>(b);
+}
+inline uk_index_t quotient_up(uk_index_t a, uk_index_t b) {
+  const uk_index_t q = quotient(a, b);
+  return q + (q * b != a);
+}
+
 // Visits every tile that holds an element of the matrix. A Visitor has
 //   block(i, j, rows, count): full tiles (i, j) to (i + rows - 1, j + count - 1), a block or less;
 //   partial(i, j, count): tiles (i, j) to (i, j + count - 1), which fit the scratch and of which
 //   some are not full; element_by_element(i, j): one tile that has no function or does not fit.
 template <class Visitor>
 void visit_tiles(const TilePlan& plan, Visitor& visit) {
-  const uk_index_t covered0 = ceil_div(plan.size0, plan.rows);
-  const uk_index_t covered1 = ceil_div(plan.size1, plan.columns);
+  const uk_index_t covered0 = quotient_up(plan.size0, plan.rows);
+  const uk_index_t covered1 = quotient_up(plan.size1, plan.columns);
   if (covered0 == 0 || covered1 == 0) return;
   const uk_index_t tile_bytes = plan.tile_size() * plan.bits / 8;
   const uk_index_t even = plan.even_tiles();
-  const uk_index_t whole0 = plan.row ? plan.size0 / plan.rows : 0;
-  const uk_index_t whole1 = plan.row ? plan.size1 / plan.columns / even * even : 0;
+  const uk_index_t whole0 = plan.row ? quotient(plan.size0, plan.rows) : 0;
+  const uk_index_t whole1 = plan.row ? quotient(plan.size1, plan.columns) & -even : 0;
 
   const Blocks& blocks = plan.blocks;
   const auto visit_block = [&](uk_index_t i, uk_index_t j) {
@@ -102,7 +115,7 @@ void visit_tiles(const TilePlan& plan, Visitor& visit) {
   }
 
   // What is left: the right edge, then the bottom.
-  const uk_index_t fit = plan.row ? kScratchBytes / tile_bytes / even * even : 0;
+  const uk_index_t fit = plan.row ? quotient(kScratchBytes, tile_bytes) & -even : 0;
   for (uk_index_t i = 0; i < covered0; ++i) {
     const uk_index_t step = fit > 0 ? fit : 1;
     for (uk_index_t j = i < whole0 ? whole1 : 0; j < covered1; j += step) {

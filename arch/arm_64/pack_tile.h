@@ -10,7 +10,7 @@
 
 namespace {
 
-constexpr int kVectorBytes = 16;
+constexpr int kVectorBytes = 16, kLaneBytes = 16;
 
 using Lane = uint64x2_t;
 
@@ -59,6 +59,12 @@ struct Lanes<1> {
   static UK_INLINE void store(char* out, Vector v) { store_lane(out, v); }
   static UK_INLINE Vector gather(const char* const* in, uk_index_t offset) {
     return load_lane(in[0] + offset);
+  }
+  static UK_INLINE Vector first(Lane lane) { return lane; }
+  static UK_INLINE Vector put(Vector v, int, Lane) { return v; }
+  template <int kGroups, int kPiece>
+  static UK_INLINE Vector collect(Vector v) {
+    return v;
   }
   static UK_INLINE Lane lane(Vector v, int) { return v; }
   static UK_INLINE Vector repeat(uint64_t x) { return vdupq_n_u64(x); }

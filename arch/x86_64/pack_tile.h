@@ -18,6 +18,7 @@ constexpr int kVectorBytes = 32;
 constexpr int kVectorBytes = 16;
 #endif
 
+constexpr int kLaneBytes = 16;
 using Lane = __m128i;
 
 UK_INLINE __m128i load_lane(const char* in) {
@@ -36,6 +37,19 @@ UK_INLINE void store_halves(char* low, char* high, Lane lane) {
   _mm_storeh_pd(reinterpret_cast<double*>(high), _mm_castsi128_pd(lane));
 }
 UK_INLINE Lane low_bytes(Lane a, Lane b) { return _mm_packus_epi16(a, b); }
+
+#if defined(__AVX2__)
+// For a lane of kGroups groups of pieces: the first piece of each group, then the second, ...
+template <int kGroups, int kPiece>
+UK_INLINE __m128i zip_pattern() {
+  char from[kLaneBytes];
+  UK_UNROLL for (int i = 0; i < kLaneBytes; ++i) {
+    const int group = i / kPiece % kGroups, piece = i / kPiece / kGroups;
+    from[i] = static_cast<char>(group * (kLaneBytes / kGroups) + piece * kPiece + i % kPiece);
+  }
+  return load_lane(from);
+}
+#endif
 
 template <int kLanes>
 struct Lanes;
@@ -67,6 +81,12 @@ struct Lanes<1> {
   static UK_INLINE Vector gather(const char* const* in, uk_index_t offset) {
     return load_lane(in[0] + offset);
   }
+  static UK_INLINE Vector first(Lane lane) { return lane; }
+  static UK_INLINE Vector put(Vector v, int, Lane) { return v; }
+  template <int kGroups, int kPiece>
+  static UK_INLINE Vector collect(Vector v) {
+    return v;
+  }
   static UK_INLINE Vector repeat(int64_t x) { return _mm_set1_epi64x(x); }
   static UK_INLINE __m128i lane(Vector v, int) { return v; }
   // 8 bytes -> 8 words.
@@ -82,8 +102,18 @@ struct Lanes<2> {
   using Vector = __m256i;
   UK_INTERLEAVE(_mm256, si256)
   static UK_INLINE Vector gather(const char* const* in, uk_index_t offset) {
-    return _mm256_inserti128_si256(_mm256_castsi128_si256(load_lane(in[0] + offset)),
-                                   load_lane(in[1] + offset), 1);
+    return put(first(load_lane(in[0] + offset)), 1, load_lane(in[1] + offset));
+  }
+  static UK_INLINE Vector first(Lane lane) { return _mm256_castsi128_si256(lane); }
+  static UK_INLINE Vector put(Vector v, int, Lane lane) {
+    return _mm256_inserti128_si256(v, lane, 1);
+  }
+  template <int kGroups, int kPiece>
+  static UK_INLINE Vector collect(Vector v) {
+    if constexpr (kPiece == kLaneBytes) return v;
+    v = _mm256_permute4x64_epi64(v, 0xD8);  // 0 2 1 3
+    if constexpr (kPiece == 8) return v;
+    return _mm256_shuffle_epi8(v, _mm256_broadcastsi128_si256(zip_pattern<2, kPiece>()));
   }
   static UK_INLINE Vector repeat(int64_t x) { return _mm256_set1_epi64x(x); }
   static UK_INLINE __m128i lane(Vector v, int i) {
@@ -99,10 +129,29 @@ struct Lanes<4> {
   using Vector = __m512i;
   UK_INTERLEAVE(_mm512, si512)
   static UK_INLINE Vector gather(const char* const* in, uk_index_t offset) {
-    Vector v = _mm512_castsi128_si512(load_lane(in[0] + offset));
-    v = _mm512_inserti32x4(v, load_lane(in[1] + offset), 1);
-    v = _mm512_inserti32x4(v, load_lane(in[2] + offset), 2);
-    return _mm512_inserti32x4(v, load_lane(in[3] + offset), 3);
+    Vector v = first(load_lane(in[0] + offset));
+    UK_UNROLL for (int i = 1; i < 4; ++i) v = put(v, i, load_lane(in[i] + offset));
+    return v;
+  }
+  static UK_INLINE Vector first(Lane lane) { return _mm512_castsi128_si512(lane); }
+  static UK_INLINE Vector put(Vector v, int i, Lane lane) {
+    return i == 1   ? _mm512_inserti32x4(v, lane, 1)
+           : i == 2 ? _mm512_inserti32x4(v, lane, 2)
+                    : _mm512_inserti32x4(v, lane, 3);
+  }
+  template <int kGroups, int kPiece>
+  static UK_INLINE Vector collect(Vector v) {
+    if constexpr (kPiece == kLaneBytes) return v;
+    if constexpr (kGroups == 2) {
+      v = _mm512_permutexvar_epi64(_mm512_setr_epi64(0, 4, 1, 5, 2, 6, 3, 7), v);
+    } else if constexpr (kPiece == 8) {
+      v = _mm512_permutexvar_epi64(_mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7), v);
+    } else {
+      v = _mm512_permutexvar_epi32(
+          _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15), v);
+    }
+    if constexpr (kPiece >= kLaneBytes / kGroups) return v;
+    return _mm512_shuffle_epi8(v, _mm512_broadcast_i32x4(zip_pattern<kGroups, kPiece>()));
   }
   static UK_INLINE Vector repeat(int64_t x) { return _mm512_set1_epi64(x); }
   static UK_INLINE __m128i lane(Vector v, int i) {
@@ -110,6 +159,9 @@ struct Lanes<4> {
            : i == 1 ? _mm512_extracti32x4_epi32(v, 1)
            : i == 2 ? _mm512_extracti32x4_epi32(v, 2)
                     : _mm512_extracti32x4_epi32(v, 3);
+  }
+  static UK_INLINE __m256i half(Vector v, int i) {
+    return i == 0 ? _mm512_castsi512_si256(v) : _mm512_extracti64x4_epi64(v, 1);
   }
   static UK_INLINE Vector widen(const char* in) { return _mm512_cvtepu8_epi16(Lanes<2>::load(in)); }
 };

@@ -429,6 +429,8 @@ class PackLarge : public ::testing::TestWithParam<PackType> {};
 // has it: of an operand, of a result.
 TileShape operand_tile(int bits) { return {4, std::max(32 / bits, 1)}; }
 TileShape result_tile(int bits) { return {2, bits == 64 ? 16 : 32}; }
+// Of an operand, narrower.
+TileShape narrow_tile(int bits) { return {4, std::max(16 / bits, 1)}; }
 // And tiles that stack to no tall one.
 TileShape odd_operand_tile(int bits) { return {14, std::max(16 / bits, 1)}; }
 TileShape square_tile(int bits) { return {16, bits == 4 ? 32 : 16}; }
@@ -461,6 +463,12 @@ constexpr LargeCase kLargePacks[] = {
      TilesLayout::kTightColumns, 0, Edge::start, true},
     {"stacked tiles", odd_operand_tile, kOddRow, MatrixLayout::kRowsUpward, TilesLayout::kTight,
      UK_PACK_TRANSPOSE_OUTER, Edge::end, true},
+    {"restacked tiles, not streamed", operand_tile, kEvenRow, MatrixLayout::kRowsOfALargerMatrix,
+     TilesLayout::kTight, UK_PACK_TRANSPOSE_INNER | UK_PACK_TRANSPOSE_OUTER, Edge::end, false},
+    {"narrow tiles restacked, not streamed", narrow_tile, kOddRow, MatrixLayout::kRowMajor,
+     TilesLayout::kTight, UK_PACK_TRANSPOSE_INNER | UK_PACK_TRANSPOSE_OUTER, Edge::start, false},
+    {"tiles restacked in odd columns, not streamed", narrow_tile, kEvenRow, MatrixLayout::kRowMajor,
+     TilesLayout::kTightColumns, UK_PACK_TRANSPOSE_INNER, Edge::start, false},
     {"transposed tiles", operand_tile, kEvenRow, MatrixLayout::kRowsOfALargerMatrix,
      TilesLayout::kTight, UK_PACK_TRANSPOSE_INNER | UK_PACK_TRANSPOSE_OUTER, Edge::end, true},
     {"tiles of columns", square_tile, kEvenRow, MatrixLayout::kColumnsOfALargerMatrix,
