@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import cache
 
 from generator.copy_tile import CopyTile
 from generator.library import AnyTile
@@ -32,7 +33,7 @@ Size = int | None  # None: known to the descriptor alone
 
 def read_number(text: str) -> int:
     """A size or a position, as MLIR's index holds it."""
-    if not re.fullmatch("[0-9]+", text):
+    if not (text.isascii() and text.isdigit()):
         raise RequestError(f"'{text}' is not a number")
     if len(text) > 19 or int(text) >= 2**63:  # Python itself reads no more than 4300 digits
         raise RequestError(f"{text[:20]}{'...' * (len(text) > 20)} is 2^63 or more, which no index holds")
@@ -48,6 +49,7 @@ class View:
     space: int = 0
 
     @staticmethod
+    @cache  # as a model's calls share most of theirs
     def parse(text: str) -> View:
         match = _VIEW.match(text)
         if not match:
