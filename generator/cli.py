@@ -218,7 +218,7 @@ def main(argv: list[str]) -> int:
         return EXIT_ERROR
     except OSError as error:
         # Of two files the second is the one to write; the other is a temporary.
-        name = error.filename2 or error.filename or ""
+        name = error.filename2 or error.filename or "writing a file"
         print(f"generator: {name}: {error.strerror}", file=sys.stderr)
         return EXIT_ERROR
     except KeyboardInterrupt:

@@ -84,18 +84,35 @@ def check_llvm_nm(tool: str) -> None:
         raise RequestError(f"{tool} is not llvm-nm; --nm names another")
 
 
-def read_undefined(paths: list[str], tool: str) -> dict[str, str]:
-    """Symbols that no input defines, and where each is called first."""
+def _list_symbols(paths: list[str], tool: str) -> subprocess.CompletedProcess[str]:
     with tempfile.NamedTemporaryFile(prefix="link-inputs-", suffix=".txt") as names:
         # There may be more than fit a command line.
         for path in map(os.fsencode, paths):
             names.write(b'"%b"\n' % path.replace(b"\\", b"\\\\").replace(b'"', b'\\"'))
         names.flush()
-        ran = _run_nm(tool, "--extern-only", "--print-file-name", "--format=posix", f"@{names.name}")
+        return _run_nm(tool, "--extern-only", "--print-file-name", "--format=posix", f"@{names.name}")
+
+
+def _complaint(paths: list[str], tool: str, ran: subprocess.CompletedProcess[str]) -> str:
+    """A line with the input that cannot be read."""
+    lines = [line for line in ran.stderr.splitlines() if line.strip()]
+    first = next((line for line in lines if "error" in line), "".join(lines[:1]))
+    reason = re.sub(r"^\S+: (error: )?", "", first) or f"{tool} failed"
+    if ran.returncode < 0:
+        reason = f"{tool} crashes on it, by signal {-ran.returncode}"
+    elif any(path in reason for path in paths):
+        return reason
+    if len(paths) == 1:
+        return f"{paths[0]}: {reason}"
+    alone = ((path, _list_symbols([path], tool)) for path in paths)
+    return next((_complaint([path], tool, ran) for path, ran in alone if ran.returncode), reason)
+
+
+def read_undefined(paths: list[str], tool: str) -> dict[str, str]:
+    """Symbols that no input defines, and where each is called first."""
+    ran = _list_symbols(paths, tool)
     if ran.returncode:
-        lines = [line for line in ran.stderr.splitlines() if line.strip()]
-        first = next((line for line in lines if "error" in line), "".join(lines[:1]))
-        raise RequestError(re.sub(r"^\S+: (error: )?", "", first) or f"{tool} failed")
+        raise RequestError(_complaint(paths, tool, ran))
     undefined: dict[str, str] = {}
     defined = set()
     for line in filter(None, ran.stdout.split("\n")):

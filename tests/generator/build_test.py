@@ -326,6 +326,17 @@ class ErrorTest(BuildCase):
             2, f"generator: {self.out / 'index.json'}: a directory is where a file should be\n"))
         self.assertEqual((self.out / "libuk_tiles.a").read_bytes(), first)
 
+    def test_no_space_for_the_output(self) -> None:
+        self.build([_GENERATED])
+        shutil.rmtree(self.out)
+        command = ["sh", "-c", 'ulimit -f 1; exec "$@"', "sh",
+                   *generator_command(*self.arguments([_GENERATED]))]
+        ran = subprocess.run(command, cwd=library.ROOT, text=True, capture_output=True)
+        self.assertEqual((ran.returncode, ran.stderr),
+                         (2, "generator: writing a file: File too large\n"))
+        self.assertEqual(self.outputs(), {})
+        self.assert_no_temporaries()
+
     def test_unwritable_output(self) -> None:
         self.out.parent.write_text("a file where a directory should be")
         ran = run_generator(*self.arguments([_GENERATED]))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import re
+import struct
 import subprocess
 import unittest
 from pathlib import Path
@@ -216,8 +217,30 @@ class RefusalTest(LinkCase):
                 with self.subTest(cut.name, size=size):
                     self.assert_refused(2, rf"generator: {cut}: [^\n]+", good, cut)
         text = self.directory / "text.o"
-        text.write_text("no object\n")
-        self.assert_refused(2, f"generator: {text}: [^\n]+", good, text)
+        for content in (b"no object\n", b"BC\xc0\xde"):  # the second is where bitcode starts
+            text.write_bytes(content)
+            self.assert_refused(2, f"generator: {text}: [^\n]+", good, text)
+
+    def test_fields_that_point_nowhere(self) -> None:
+        """Of an object, and of one in an archive: the line begins with the file's name."""
+        good = self.object([MMT4D.format(4)])
+        whole = good.read_bytes()
+        sections, = struct.unpack_from("<Q", whole, 0x28)
+        symbol_table = next(at for at in range(sections, len(whole), 64)
+                            if struct.unpack_from("<I", whole, at + 4) == (2,))
+        broken = self.directory / "broken.o"
+        for at, form, value in ((0x28, "<Q", 1 << 60),  # e_shoff
+                                (0x3C, "<H", 60000),  # e_shnum
+                                (symbol_table + 24, "<Q", 1 << 40)):  # sh_offset
+            data = bytearray(whole)
+            struct.pack_into(form, data, at, value)
+            broken.write_bytes(data)
+            archive = self.directory / "a.a"
+            archive.unlink(missing_ok=True)
+            subprocess.run(["ar", "rcS", archive, good, broken], check=True, stderr=subprocess.DEVNULL)
+            for made in (broken, archive):
+                with self.subTest(made.name, at=at):
+                    self.assert_refused(2, rf"generator: {made}\b[^\n]+", good, made)
 
     def test_gcc_lto_objects(self) -> None:
         marked = self.object([MMT4D.format(4)], "lto")
@@ -278,6 +301,8 @@ class RefusalTest(LinkCase):
                 (self.arguments(nothing), f"{nothing}: No such file or directory"),
                 (self.arguments(f"{nothing}.mlir"), f"{nothing}.mlir: No such file or directory"),
                 (self.arguments(self.directory), f"{self.directory}: Is a directory"),
+                ([*good, "--out", str(model)], f"{model}: File exists"),
+                ([*good, "--out", str(model / "out")], f"{model}: (File exists|Not a directory)"),
                 (["link", "--level", LEVEL, "--out", str(self.out)], "the following .* required: INPUT")):
             with self.subTest(command[-2:]):
                 self.assert_refused(2, rf"generator[^\n]*: {message}[^\n]*", command=command)
