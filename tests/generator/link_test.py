@@ -35,6 +35,11 @@ class NamesTest(unittest.TestCase):
         self.assertEqual(find_call(name, "x86_64"),
                          Mmt4dCall(name, True, "s8s8s32", (8, 4, 2), (None, None, None)))
 
+    def test_batch_mmt4d(self) -> None:
+        name = "linalg_batch_mmt4d_view7x4x64x16x1xf32_viewsxsxsx16x1xf32_viewsx4x8x16x16xf32"
+        self.assertEqual(find_call(name, "x86_64"),
+                         Mmt4dCall(name, False, "f32f32f32", (16, 16, 1), (4, 8, 64), True, 7))
+
     def test_copies(self) -> None:
         name = "uk_memref_pack_outer10_inner10_view256x64xbf16_viewsx256x16x1xbf16"
         self.assertEqual(find_call(name, "x86_64"), CopyCall(
@@ -65,6 +70,10 @@ class NamesTest(unittest.TestCase):
                  "'view.*-2' is not a memref"),
                 ("linalg_mmt4d_view1x1x8x1xf32_view1x1x8x1xf32_view1x1x8x8xf16",
                  "no tile multiplies f32 by f32 into f16"),
+                ("linalg_batch_mmt4d_view1x1x8x1xf32_view1x1x8x1xf32_view1x1x8x8xf32",
+                 "LHS has 4 dimensions, not 5"),
+                ("linalg_batch_mmt4d_view2x1x1x8x1xf32_view3x1x1x8x1xf32_viewsx1x1x8x8xf32",
+                 "the batch is 2 in one operand and 3 in another"),
                 ("linalg_mmt4d_view1x1x8x1xindex_view1x1x8x1xindex_view1x1x8x8xindex", "no tile multiplies"),
                 (f"linalg_mmt4d_view{2**63}x1x8x1xf32_viewsx1x8x1xf32_viewsx1x8x8xf32", "is 2.63 or more"),
                 (f"linalg_mmt4d_view{'9' * 5000}x1x8x1xf32_viewsx1x8x1xf32_viewsx1x8x8xf32",
@@ -353,11 +362,14 @@ class TextTest(LinkCase):
             linalg.mmt4d
                 ins(%5, %6 : memref<2x3x3x2xi8, strided<[?, ?, 2, 1], offset: ?>>, memref<?x?x5x2xi4>)
                 outs(%7 : memref<?x?x3x5xi32, 1>)
+            linalg.batch_mmt4d ins(%5, %6 : memref<9x2x3x4x2xbf16>, memref<?x?x?x8x2xbf16>)
+                               outs(%7 : memref<?x?x?x4x8xf32>)
             %8 = tensor.unpack %4 inner_dims_pos = [0, 1] inner_tiles = [6, 16]
                 into %e : tensor<2x2x6x16xf32> -> tensor<10x20xf32>
             """))
         self.assertEqual([row["request"].removesuffix(f" {LEVEL}") for row in index["requests"]], [
             "pack x32 6x1", "pack x16 16x2 t", "mmt4d f32f32f32 6x16x1", "mmt4d s8s4s32 3x5x2",
+            "mmt4d bf16bf16f32 4x8x2",
             "unpack x32 6x16"])
         self.assertEqual(index["calls"], [])
         self.assertLessEqual({row["symbol"] for row in index["requests"]},
