@@ -15,7 +15,8 @@ _MMT4D, _BATCH_MMT4D = "linalg_mmt4d", "linalg_batch_mmt4d"
 _COPIES = {"uk_memref_pack": "pack", "uk_memref_unpack": "unpack"}
 
 _MEMREF_CALL = re.compile(
-    rf"(?P<by_pointer>_mlir_ciface_)?(?P<function>{_MMT4D}|{_BATCH_MMT4D}|uk_memref_[a-z0-9]+)(?:_(?P<rest>.*))?$")
+    rf"(?P<by_pointer>_mlir_ciface_)?(?P<function>{_MMT4D}|{_BATCH_MMT4D}|uk_memref_[a-z0-9]+)"
+    r"(?:_(?P<rest>.*))?$")
 _TILE = re.compile(r"uk_(mmt4d|pack|unpack)_tile_")
 _VIEW = re.compile(r"view(?P<sizes>(?:(?:s|[0-9]+)x)*)(?P<element>[A-Za-z]\w*?)(?:as(?P<space>[0-9]+))?$")
 
