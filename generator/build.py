@@ -5,10 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import platform
 import re
 import shutil
-import struct
 import subprocess
 import sys
 import tempfile
@@ -24,6 +22,7 @@ from generator.copy_tile import CopyTile, emit_copies
 from generator.inline_ir import for_inlining
 from generator.library import AnyTile, HandRow
 from generator.model import RequestError, Tile
+from generator.objects import read_object, write_archive
 from generator.requests import Answer, Asked, Request
 
 ARCHIVE = "libuk_tiles.a"
@@ -98,7 +97,7 @@ def default_compiler(arch: str, kind: str) -> str:
     if is_bitcode(kind):
         return "clang++"
     triple = _TRIPLES[arch]
-    return "c++" if platform.machine() == triple.partition("-")[0] else f"{triple}-g++"
+    return "c++" if os.uname().machine == triple.partition("-")[0] else f"{triple}-g++"
 
 
 @dataclass(frozen=True)
@@ -187,6 +186,7 @@ class Unit:
     level: str  # whose compiler flags it gets
     source: Callable[[], str]
     has_intrinsics: bool = True
+    flags: tuple[str, ...] = ()  # behind those of the level
 
 
 def tile_unit(answer: Answer) -> Unit:
@@ -195,6 +195,10 @@ def tile_unit(answer: Answer) -> Unit:
 
 # A precompiled header takes as long as two or three tiles save with it.
 _PRECOMPILE_FROM = 4
+
+
+def _header(level: str) -> str:
+    return f"{level}.h"
 
 
 class Build:
@@ -216,53 +220,65 @@ class Build:
             digest.update(repr((self.compiler.path, self.compiler.version, flags)).encode())
         return digest.hexdigest()[:32]
 
+    @cache
     def cached(self, unit: Unit) -> Path:
         return self.options.cache / self._key(unit.level) / (unit.name + SUFFIX[self.options.kind])
 
+    def _is_made(self, unit: Unit) -> bool:
+        """An empty file is what a crash of the machine may leave of one."""
+        try:
+            return self.cached(unit).stat().st_size > 0
+        except FileNotFoundError:
+            return False
+
     def make(self, units: list[Unit]) -> None:
-        missing = [unit for unit in units if not self.cached(unit).exists()]
+        missing = [unit for unit in units if not self._is_made(unit)]
         if not missing:
             return
-        from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+        from concurrent.futures import ThreadPoolExecutor, as_completed
         self.options.cache.mkdir(parents=True, exist_ok=True)
         progress = Progress(len(missing))
-        with tempfile.TemporaryDirectory(dir=self.options.cache, prefix=".partial-") as scratch:
+        with tempfile.TemporaryDirectory(dir=self.options.cache, prefix=".partial-") as directory:
+            scratch = Path(directory)
             pool = ThreadPoolExecutor(self.options.jobs)
-
-            def each(work: Callable[..., None], arguments: list[tuple]) -> Iterator[Future]:
-                for future in as_completed([pool.submit(work, Path(scratch), *a) for a in arguments]):
-                    future.result()
-                    yield future
-
             try:
-                if self.compiler:
-                    of_level = [unit.level for unit in missing if unit.has_intrinsics]
-                    levels = sorted({x for x in of_level if of_level.count(x) >= _PRECOMPILE_FROM})
-                    for _ in each(self._precompile, [(level,) for level in levels]):
-                        pass
-                for _ in each(self._make_one, [(unit,) for unit in missing]):
+                headers = {level: pool.submit(self._precompile, scratch, level).result
+                           for level in self._levels_to_precompile(missing)}
+                # Those that wait for no header go first.
+                missing.sort(key=lambda unit: unit.has_intrinsics)
+                made = [pool.submit(self._make_one, scratch, unit, headers.get(unit.level))
+                        for unit in missing]
+                for future in as_completed(made):
+                    future.result()
                     progress.step()
             finally:
                 pool.shutdown(cancel_futures=True)
                 progress.close()
 
+    def _levels_to_precompile(self, missing: list[Unit]) -> list[str]:
+        if not self.compiler:
+            return []
+        of_level = [unit.level for unit in missing if unit.has_intrinsics]
+        return sorted({level for level in of_level if of_level.count(level) >= _PRECOMPILE_FROM})
+
     def _precompile(self, scratch: Path, level: str) -> None:
         """Most of a tile's compile time is <immintrin.h>. GCC and Clang both look for <header>.gch
         where -include names <header>."""
-        header = scratch / f"{level}.h"
+        header = scratch / _header(level)
         header.write_text(f'#include "arch/{self.options.arch}/mmt4d_tile.h"\n')
         self._compile(scratch, level, header.name, f"{header.name}.gch", ["-x", "c++-header"], "obj")
 
-    def _make_one(self, scratch: Path, unit: Unit) -> None:
+    def _make_one(self, scratch: Path, unit: Unit, wait_for_header: Callable[[], None] | None) -> None:
         cached = self.cached(unit)
         text = scratch / f"{unit.name}.cc"
         text.write_text(unit.source(), encoding="utf-8")
         made = text
         if self.compiler:
             made = scratch / cached.name
-            header = f"{unit.level}.h"
-            is_precompiled = unit.has_intrinsics and (scratch / f"{header}.gch").exists()
-            extra = ["-include", header] if is_precompiled else []
+            extra = list(unit.flags)
+            if unit.has_intrinsics and wait_for_header:
+                wait_for_header()  # its compiler was started before that of any unit
+                extra += ["-include", _header(unit.level)]
             if self.options.kind == "inline-bitcode":
                 self._compile_for_inlining(scratch, unit.level, text, made.name, extra)
             else:
@@ -289,23 +305,6 @@ class Build:
 
 # ---------------------------------------------------------------- what is written
 
-def _code_bytes(object_file: Path) -> int:
-    """The executable sections of a 64-bit ELF file."""
-    data = object_file.read_bytes()
-    if data[:5] != b"\x7fELF\x02":
-        raise RequestError(f"{object_file.name}: the compiler wrote something else than 64-bit ELF")
-    order = "<" if data[5] == 1 else ">"
-    table, = struct.unpack_from(order + "Q", data, 0x28)
-    entry_size, count = struct.unpack_from(order + "HH", data, 0x3A)
-    total = 0
-    for at in range(table, table + count * entry_size, entry_size):
-        flags, = struct.unpack_from(order + "Q", data, at + 8)
-        size, = struct.unpack_from(order + "Q", data, at + 32)
-        if flags & 4:  # SHF_EXECINSTR
-            total += size
-    return total
-
-
 def layout(t: AnyTile) -> dict:
     """The operands as they lie in memory, innermost dimension last."""
     if isinstance(t, Tile):
@@ -319,7 +318,7 @@ def layout(t: AnyTile) -> dict:
 
 def make_index(options: Options, compiler: Compiler | None, asked: dict[Request, Asked],
                answers: dict[Request, Answer], files: dict[str, Path], archive: str) -> dict:
-    code_bytes = {symbol: _code_bytes(path) if path.suffix == ".o" else None
+    code_bytes = {symbol: read_object(path).code_bytes if path.suffix == ".o" else None
                   for symbol, path in files.items()}
     rows = []
     for request, answer in answers.items():
@@ -344,19 +343,6 @@ def _index_text(index: dict) -> str:
                                           "[\n" + ",\n".join(map(json.dumps, value)) + "\n]")
                for name, value in index.items()]
     return f"{{{', '.join(members)}}}\n"
-
-
-def _archive(path: Path, members: list[Path]) -> None:
-    ar = shutil.which("ar")
-    if not ar:
-        raise RequestError("'ar' not found (Debian: binutils)")
-    names = path.with_suffix(".members")  # there may be more than fit a command line
-    names.write_text("".join('"{}"\n'.format(str(m).replace("\\", "\\\\").replace('"', '\\"'))
-                             for m in members))
-    ran = subprocess.run([ar, "rcsD", str(path), f"@{names}"], capture_output=True, text=True)
-    names.unlink()
-    if ran.returncode:
-        raise RequestError(f"ar failed: {ran.stderr.partition(chr(10))[0]}")
 
 
 def _old_files(out: Path) -> set[str]:
@@ -386,7 +372,7 @@ def write_output(options: Options, files: list[Path], index: dict, archive: str)
     with tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}.partial-") as scratch:
         ready = Path(scratch)
         if options.kind == "archive":
-            _archive(ready / archive, files)
+            write_archive(ready / archive, files)
         else:
             for path in files:
                 shutil.copyfile(path, ready / path.name)

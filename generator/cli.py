@@ -11,14 +11,11 @@ from typing import NoReturn
 
 from generator import library
 from generator.build import INDEX, SUFFIX, Options, build, default_compiler, load_emit, source
-from generator.coverage import add_coverage_parser
 from generator.library import HandRow
 from generator.model import RequestError, Tile
-from generator.query import add_query_parser
 from generator.requests import (Answer, Asked, Request, find_answer, make_request, parse_line,
                                 read_manifests)
 from generator.select import choose_primitive
-from generator.tiles_json import add_table_parser
 
 EXIT_ERROR = 2
 
@@ -40,7 +37,7 @@ def _default_cache() -> Path:
     return Path(home) / "ukernel-tiles"
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(command: str) -> argparse.ArgumentParser:
     parser = _Parser(prog="generator", description="Tile functions on request.")
     commands = parser.add_subparsers(dest="command", required=True, parser_class=_Parser)
     arch = {"default": "x86_64", "choices": library.ARCHS}
@@ -111,9 +108,13 @@ def _parser() -> argparse.ArgumentParser:
     explain.add_argument("--arch", **arch)
     explain.set_defaults(run=_explain)
 
-    add_query_parser(commands, arch)
-    add_coverage_parser(commands, arch)
-    add_table_parser(commands)
+    if command not in ("build", "link"):  # a cached one has no time to import what it does not use
+        from generator.coverage import add_coverage_parser
+        from generator.query import add_query_parser
+        from generator.tiles_json import add_table_parser
+        add_query_parser(commands, arch)
+        add_coverage_parser(commands, arch)
+        add_table_parser(commands)
     return parser
 
 
@@ -208,7 +209,7 @@ def _stop(*_: object) -> NoReturn:
 
 
 def main(argv: list[str]) -> int:
-    arguments = _parser().parse_args(argv)
+    arguments = _parser("".join(argv[:1])).parse_args(argv)
     signal.signal(signal.SIGTERM, _stop)  # as an exception, so that temporary files go
     try:
         return arguments.run(arguments) or 0
@@ -217,7 +218,7 @@ def main(argv: list[str]) -> int:
         return EXIT_ERROR
     except OSError as error:
         # Of two files the second is the one to write; the other is a temporary.
-        name = error.filename2 or error.filename or ""
+        name = error.filename2 or error.filename or "writing a file"
         print(f"generator: {name}: {error.strerror}", file=sys.stderr)
         return EXIT_ERROR
     except KeyboardInterrupt:

@@ -2,28 +2,34 @@
 
 from __future__ import annotations
 
+from functools import cache
+from importlib import import_module
 from types import ModuleType
 
-from generator import isa_arm, isa_x86
 from generator.model import Isa, Primitive
 
-_MODULES: dict[str, ModuleType] = {"x86_64": isa_x86, "arm_64": isa_arm}
+_MODULES = {"x86_64": "generator.isa_x86", "arm_64": "generator.isa_arm"}
+
+
+@cache
+def _module(arch: str) -> ModuleType:
+    return import_module(_MODULES[arch])
 
 
 def primitives(arch: str) -> dict[str, list[Primitive]]:
     """By level."""
-    return _MODULES[arch].PRIMITIVES
+    return _module(arch).PRIMITIVES
 
 
 def expand(isa: Isa, lane_bits: int, units: int, padded: int) -> str:
     """Spreads rows of `units` lanes that lie back to back to rows of `padded` lanes. {x}."""
-    return _MODULES[isa.arch].expand(isa, lane_bits, units, padded)
+    return _module(isa.arch).expand(isa, lane_bits, units, padded)
 
 
 def int_zero(isa: Isa) -> str:
-    return _MODULES[isa.arch].int_zero(isa)
+    return _module(isa.arch).int_zero(isa)
 
 
 def set1(isa: Isa, value: str) -> str:
     """32-bit lanes, as accumulators of integers."""
-    return _MODULES[isa.arch].set1(isa, value)
+    return _module(isa.arch).set1(isa, value)

@@ -122,13 +122,20 @@ def row_text(tile: AnyTile, numerics: str) -> str:
 
 
 @cache
-def hand_rows(arch: str) -> dict[AnyTile, HandRow]:
+def hand_rows_of(arch: str, level: str) -> dict[AnyTile, HandRow]:
+    path = f"arch/{arch}/{level}/tiles.inc"
     rows = {}
-    for path in sorted((ROOT / "arch" / arch).glob("*/tiles.inc")):
-        for macro, columns in expand_rows(path.read_text(encoding="utf-8")):
-            tile = tile_of_row(macro, columns)
-            rows[tile] = HandRow(macro, tuple(columns), tile)
+    for macro, columns in expand_rows(_read(path) if (ROOT / path).exists() else ""):
+        tile = tile_of_row(macro, columns)
+        if (tile.arch, tile.isa) != (arch, level):
+            raise RequestError(f"{path}: {tile.symbol} is of another level")
+        rows[tile] = HandRow(macro, tuple(columns), tile)
     return rows
+
+
+@cache
+def hand_rows(arch: str) -> dict[AnyTile, HandRow]:
+    return {tile: row for level in sorted(levels(arch)) for tile, row in hand_rows_of(arch, level).items()}
 
 
 # ---------------------------------------------------------------- levels

@@ -7,16 +7,18 @@ import hashlib
 import sys
 from dataclasses import dataclass
 from functools import partial
-from typing import Iterable
+from typing import TYPE_CHECKING, Iterable
 
 from generator import library
 from generator.build import (Build, Options, Unit, load_emit, make_index, tile_unit, tiles_to_make,
                              write_output)
-from generator.link_inputs import find_llvm_nm, find_mismatches, read_undefined
-from generator.link_mlir import TextOp, read_ops
+from generator.link_inputs import check_llvm_nm, find_llvm_nm, find_mismatches, read_undefined
 from generator.link_names import Call, TileCall, find_call
 from generator.model import BITS, RequestError, Tile
 from generator.requests import Answer, Asked, Request, find_answer
+
+if TYPE_CHECKING:
+    from generator.link_mlir import TextOp
 
 ARCHIVE = "libuk_link.a"
 
@@ -64,6 +66,8 @@ def harvest(inputs: list[str], nm: str | None, arch: str, levels: list[str]) -> 
 
     texts = [path for path in inputs if path.endswith(".mlir")]
     objects = [path for path in inputs if not path.endswith(".mlir")]
+    if texts:
+        from generator.link_mlir import read_ops
     for op in (op for path in texts for op in read_ops(path)):
         try:
             if isinstance(op, str):
@@ -72,6 +76,8 @@ def harvest(inputs: list[str], nm: str | None, arch: str, levels: list[str]) -> 
                 ask(op, op.place)
         except RequestError as error:
             reasons.append(f"{op.place}: {op.name}: {error}")
+    if nm and objects:
+        check_llvm_nm(nm)
     undefined = read_undefined(objects, nm or find_llvm_nm()) if objects else {}
     reasons += find_mismatches(objects, arch)
     for symbol, place in undefined.items():
@@ -121,7 +127,8 @@ def _call_units(found: Harvest, arch: str, baseline: str) -> dict[Call, Unit]:
         calls.sort(key=lambda call: call.symbol)
         digest = hashlib.sha256(repr(calls).encode()).hexdigest()[:16]
         unit = Unit(f"{symbol}_calls_{digest}", baseline,
-                    partial(_calls_source, answers[symbol], calls), has_intrinsics=False)
+                    partial(_calls_source, answers[symbol], calls), has_intrinsics=False,
+                    flags=("-O1",))  # -O3 finds nothing more in a call, and searches
         units |= {call: unit for call in calls}
     return units
 

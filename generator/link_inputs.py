@@ -7,12 +7,13 @@ import re
 import shutil
 import subprocess
 import tempfile
-from pathlib import Path
 from typing import BinaryIO, Iterator
 
 from generator.model import RequestError
 
 _LINE = re.compile(r"(?P<place>.*): (?P<symbol>.*) (?P<kind>\S) \S+ \S+$")
+
+_LLVM_NM = re.compile(r"llvm-nm-(\d+)")
 
 _ELF = b"\x7fELF"
 _ELF_64_LITTLE = _ELF + b"\2\1"
@@ -21,13 +22,20 @@ _ARCHIVE, _THIN_ARCHIVE = b"!<arch>\n", b"!<thin>\n"
 _BITCODE = (b"BC\xc0\xde", b"\xde\xc0\x17\x0b")
 
 
+def _names_in(directory: str) -> list[str]:
+    try:
+        return os.listdir(directory)
+    except OSError:  # as for a shell, which looks for a program elsewhere
+        return []
+
+
 def find_llvm_nm() -> str:
     """The newest: bitcode is read by its own version and later ones."""
     found = {}
     for directory in os.get_exec_path():
-        for path in Path(directory).glob("llvm-nm-*"):
-            if match := re.fullmatch(r"llvm-nm-(\d+)", path.name):
-                found.setdefault(int(match[1]), str(path))
+        for name in _names_in(directory):
+            if match := _LLVM_NM.fullmatch(name):
+                found.setdefault(int(match[1]), os.path.join(directory, name))
     tool = found[max(found)] if found else shutil.which("llvm-nm")
     if not tool:
         raise RequestError("'llvm-nm' not found (Debian: llvm-19); --nm names another")
@@ -70,20 +78,41 @@ def _run_nm(tool: str, *arguments: str) -> subprocess.CompletedProcess[str]:
         raise RequestError(f"{tool}: {error.strerror}") from None
 
 
-def read_undefined(paths: list[str], tool: str) -> dict[str, str]:
-    """Symbols that no input defines, and where each is called first."""
+def check_llvm_nm(tool: str) -> None:
+    """Others read no bitcode."""
     if "LLVM" not in _run_nm(tool, "--version").stdout:
         raise RequestError(f"{tool} is not llvm-nm; --nm names another")
+
+
+def _list_symbols(paths: list[str], tool: str) -> subprocess.CompletedProcess[str]:
     with tempfile.NamedTemporaryFile(prefix="link-inputs-", suffix=".txt") as names:
         # There may be more than fit a command line.
         for path in map(os.fsencode, paths):
             names.write(b'"%b"\n' % path.replace(b"\\", b"\\\\").replace(b'"', b'\\"'))
         names.flush()
-        ran = _run_nm(tool, "--extern-only", "--print-file-name", "--format=posix", f"@{names.name}")
+        return _run_nm(tool, "--extern-only", "--print-file-name", "--format=posix", f"@{names.name}")
+
+
+def _complaint(paths: list[str], tool: str, ran: subprocess.CompletedProcess[str]) -> str:
+    """A line with the input that cannot be read."""
+    lines = [line for line in ran.stderr.splitlines() if line.strip()]
+    first = next((line for line in lines if "error" in line), "".join(lines[:1]))
+    reason = re.sub(r"^\S+: (error: )?", "", first) or f"{tool} failed"
+    if ran.returncode < 0:
+        reason = f"{tool} crashes on it, by signal {-ran.returncode}"
+    elif any(path in reason for path in paths):
+        return reason
+    if len(paths) == 1:
+        return f"{paths[0]}: {reason}"
+    alone = ((path, _list_symbols([path], tool)) for path in paths)
+    return next((_complaint([path], tool, ran) for path, ran in alone if ran.returncode), reason)
+
+
+def read_undefined(paths: list[str], tool: str) -> dict[str, str]:
+    """Symbols that no input defines, and where each is called first."""
+    ran = _list_symbols(paths, tool)
     if ran.returncode:
-        lines = [line for line in ran.stderr.splitlines() if line.strip()]
-        first = next((line for line in lines if "error" in line), "".join(lines[:1]))
-        raise RequestError(re.sub(r"^\S+: (error: )?", "", first) or f"{tool} failed")
+        raise RequestError(_complaint(paths, tool, ran))
     undefined: dict[str, str] = {}
     defined = set()
     for line in filter(None, ran.stdout.split("\n")):

@@ -13,7 +13,7 @@ from generator.requests import Request
 # A name in quotes before operands is an op in its generic form; other strings are none, such as what a
 # transform script matches.
 _STRING_OR_COMMENT = re.compile(r'"(?:[^"\\\n]|\\.)*"(?P<operands>\s*\(\s*[%)])?|//[^\n]*')
-_OP = re.compile(r'(?P<quote>"?)\b(?P<op>linalg\.mmt4d|(?:tensor|linalg)\.(?:un)?pack)\b(?!\.)')
+_OP = re.compile(r'(?P<quote>"?)\b(?P<op>linalg\.(?:batch_)?mmt4d|(?:tensor|linalg)\.(?:un)?pack)\b(?!\.)')
 _OPENING_BRACE, _BRACE = re.compile(r"\s*\{"), re.compile(r"[{}]")
 _MMT4D = re.compile(r"\s*ins\((?P<ins>.*?)\bouts\((?P<outs>[^:]*:\s*\S+)", re.DOTALL)
 _COPY = re.compile(r"[^:]*?(?:\bpadding_value\([^)]*\)[^:]*?)?\binner_dims_pos\s*=\s*\[(?P<dims>[^\]]*)\]"
@@ -60,7 +60,7 @@ def _mmt4d(place: str, name: str, text: str, at: int) -> TextOp:
     if len(views) != 3:
         raise RequestError("its types cannot be read")
     for operand, view in zip(("LHS", "RHS", "OUT"), views):
-        view.check_rank(operand, 4)
+        view.check_rank(operand, 5 if name == "linalg.batch_mmt4d" else 4)
     return TextOp(place, name, matmul_type(*views), "mmt4d", mmt4d_tile(*views))
 
 
@@ -102,7 +102,7 @@ def read_ops(path: str) -> Iterator[TextOp | str]:
         try:
             if match["quote"]:
                 raise RequestError("it is in its generic form; mlir-opt prints the other one")
-            read = _mmt4d if name == "linalg.mmt4d" else _copy
+            read = _mmt4d if name.endswith("mmt4d") else _copy
             if op := read(place, name, text, match.end()):
                 yield op
         except RequestError as error:

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import cache
 
 from generator.copy_tile import CopyTile
 from generator.library import AnyTile
 from generator.model import TYPES, RequestError, Tile
 from generator.requests import Request
 
-_MMT4D = "linalg_mmt4d"
+_MMT4D, _BATCH_MMT4D = "linalg_mmt4d", "linalg_batch_mmt4d"
 _COPIES = {"uk_memref_pack": "pack", "uk_memref_unpack": "unpack"}
 
 _MEMREF_CALL = re.compile(
-    rf"(?P<by_pointer>_mlir_ciface_)?(?P<function>{_MMT4D}|uk_memref_[a-z0-9]+)(?:_(?P<rest>.*))?$")
+    rf"(?P<by_pointer>_mlir_ciface_)?(?P<function>{_MMT4D}|{_BATCH_MMT4D}|uk_memref_[a-z0-9]+)"
+    r"(?:_(?P<rest>.*))?$")
 _TILE = re.compile(r"uk_(mmt4d|pack|unpack)_tile_")
 _VIEW = re.compile(r"view(?P<sizes>(?:(?:s|[0-9]+)x)*)(?P<element>[A-Za-z]\w*?)(?:as(?P<space>[0-9]+))?$")
 
@@ -32,7 +34,7 @@ Size = int | None  # None: known to the descriptor alone
 
 def read_number(text: str) -> int:
     """A size or a position, as MLIR's index holds it."""
-    if not re.fullmatch("[0-9]+", text):
+    if not (text.isascii() and text.isdigit()):
         raise RequestError(f"'{text}' is not a number")
     if len(text) > 19 or int(text) >= 2**63:  # Python itself reads no more than 4300 digits
         raise RequestError(f"{text[:20]}{'...' * (len(text) > 20)} is 2^63 or more, which no index holds")
@@ -48,6 +50,7 @@ class View:
     space: int = 0
 
     @staticmethod
+    @cache  # as a model's calls share most of theirs
     def parse(text: str) -> View:
         match = _VIEW.match(text)
         if not match:
@@ -89,13 +92,15 @@ def _static(**sizes: Size) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class Mmt4dCall:
-    """linalg.mmt4d on memrefs."""
+    """linalg.mmt4d on memrefs, or linalg.batch_mmt4d on those with one dimension more."""
 
     symbol: str
     by_pointer: bool  # of descriptors; otherwise each of their fields is an argument
     type: str
     tile: tuple[int, ...]
     extents: tuple[Size, Size, Size]  # M1, N1, K1
+    is_batch: bool = False
+    batch: Size = None
 
     def request(self, level: str) -> Request:
         return Request("mmt4d", self.type, self.tile, level)
@@ -159,16 +164,19 @@ def copy_width(element: str, other: str) -> str:
     return _COPIED_ELEMENTS[element]
 
 
-def _mmt4d_call(symbol: str, by_pointer: bool, rest: str) -> Mmt4dCall:
+def _mmt4d_call(symbol: str, by_pointer: bool, is_batch: bool, rest: str) -> Mmt4dCall:
     views = [View.parse(text) for text in rest.split("_")]
     if len(views) != 3:
         raise RequestError(f"it has {len(views)} memrefs, not LHS, RHS and OUT")
     for name, view in zip(("LHS", "RHS", "OUT"), views):
-        view.check_rank(name, 4)
+        view.check_rank(name, 5 if is_batch else 4)
         view.check_memory(name)
-    (m1, k1, *_), (n1, k1_of_rhs, *_), (m1_of_out, n1_of_out, *_) = (view.sizes for view in views)
+    (*_, m1, k1, _, _), (*_, n1, k1_of_rhs, _, _), (*_, m1_of_out, n1_of_out, _, _) = (
+        view.sizes for view in views)
+    batch = _same("the batch", *(view.sizes[0] for view in views)) if is_batch else None
     extents = (_same("M1", m1, m1_of_out), _same("N1", n1, n1_of_out), _same("K1", k1, k1_of_rhs))
-    return Mmt4dCall(symbol, by_pointer, matmul_type(*views), mmt4d_tile(*views), extents)
+    return Mmt4dCall(symbol, by_pointer, matmul_type(*views), mmt4d_tile(*views), extents, is_batch,
+                     batch)
 
 
 def _copy_call(symbol: str, by_pointer: bool, op: str, rest: str) -> CopyCall:
@@ -203,8 +211,8 @@ def find_call(symbol: str, arch: str) -> Call | None:
     if not match:
         return None
     by_pointer, rest = bool(match["by_pointer"]), match["rest"] or ""
-    if match["function"] == _MMT4D:
-        return _mmt4d_call(symbol, by_pointer, rest)
+    if match["function"] in (_MMT4D, _BATCH_MMT4D):
+        return _mmt4d_call(symbol, by_pointer, match["function"] == _BATCH_MMT4D, rest)
     if match["function"] in _COPIES:
         return _copy_call(symbol, by_pointer, _COPIES[match["function"]], rest)
     raise RequestError(f"there is no '{match['function']}', but {' and '.join(_COPIES)}")

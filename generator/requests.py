@@ -142,15 +142,14 @@ class Answer:
 
 def find_answer(asked: AnyTile) -> Answer:
     """From the level that was asked for, or the best level below it that has an own way."""
-    hand = library.hand_rows(asked.arch)
     if isinstance(asked, CopyTile):
         tile = replace(asked, isa=copy_level(asked.arch, asked.isa))
-        return Answer(asked, tile, hand.get(tile, CopyCode()))
+        return Answer(asked, tile, library.hand_rows_of(tile.arch, tile.isa).get(tile, CopyCode()))
     reasons = []
     for level in library.levels_served_by(asked.arch, asked.isa):
         tile = replace(asked, isa=level.name)
-        if tile in hand:
-            return Answer(asked, tile, hand[tile])
+        if hand := library.hand_rows_of(tile.arch, tile.isa).get(tile):
+            return Answer(asked, tile, hand)
         try:
             return Answer(asked, tile, choose_primitive(tile))
         except RequestError as error:

@@ -47,6 +47,11 @@ struct Mmt4dTile {
 UK_HIDDEN void mmt4d_of_memrefs(const Mmt4dTile& tile, const Memref<4>& lhs, const Memref<4>& rhs,
                                 const Memref<4>& out, uk_index_t m, uk_index_t n, uk_index_t k);
 
+// One after the other of `batch` of these.
+UK_HIDDEN void batch_mmt4d_of_memrefs(const Mmt4dTile& tile, const Memref<5>& lhs,
+                                      const Memref<5>& rhs, const Memref<5>& out, uk_index_t batch,
+                                      uk_index_t m, uk_index_t n, uk_index_t k);
+
 template <class Function>
 struct CopyTile {
   Function* function;

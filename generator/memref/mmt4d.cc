@@ -1,4 +1,4 @@
-// linalg.mmt4d on memrefs.
+// linalg.mmt4d and linalg.batch_mmt4d on memrefs.
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions; see LICENSE.
 #include "generator/memref/memref.h"
@@ -110,6 +110,16 @@ class StridedTiles {
   alignas(64) char out_copy_[kMaxTile * kMaxTile * kMaxBytes];
 };
 
+Memref<4> one_of_batch(const Memref<5>& memref, uk_index_t index) {
+  Memref<4> one = {
+      memref.allocated, memref.aligned, memref.offset + index * memref.strides[0], {}, {}};
+  for (int d = 0; d < 4; ++d) {
+    one.sizes[d] = memref.sizes[d + 1];
+    one.strides[d] = memref.strides[d + 1];
+  }
+  return one;
+}
+
 }  // namespace
 
 void mmt4d_of_memrefs(const Mmt4dTile& tile, const Memref<4>& lhs_memref,
@@ -133,6 +143,16 @@ void mmt4d_of_memrefs(const Mmt4dTile& tile, const Memref<4>& lhs_memref,
         tile.function(out.at(i, j), lhs.at(i, k_from), rhs.at(j, k_from), k1,
                       UK_MMT4D_ACCUMULATE | (prefetch ? UK_MMT4D_PREFETCH_RHS : 0));
       });
+}
+
+void batch_mmt4d_of_memrefs(const Mmt4dTile& tile, const Memref<5>& lhs, const Memref<5>& rhs,
+                            const Memref<5>& out, uk_index_t batch, uk_index_t m, uk_index_t n,
+                            uk_index_t k) {
+  if (m <= 0 || n <= 0 || k <= 0) return;  // however large the batch
+  for (uk_index_t i = 0; i < batch; ++i) {
+    mmt4d_of_memrefs(tile, one_of_batch(lhs, i), one_of_batch(rhs, i), one_of_batch(out, i), m, n,
+                     k);
+  }
 }
 
 }  // namespace uk

@@ -13,6 +13,7 @@ import unittest
 from pathlib import Path
 
 from generator import library
+from generator.objects import write_archive
 from tests.generator.support import ARCH, COMPILER, generator_command, main, other_arch, run_generator
 
 # Logs what it compiles, and fails, or hangs, on the tile named in a file beside it.
@@ -149,6 +150,19 @@ class OutputTest(BuildCase):
         self.assertEqual(_symbols(self.out / "libuk_tiles.a"), {row["symbol"] for row in rows})
         self.assertTrue(all(row["code_bytes"] > 0 for row in rows))
 
+    @unittest.skipUnless(shutil.which("ar"), "no ar")
+    def test_archives_are_what_ar_writes(self) -> None:
+        """With names of members that fit their headers, and such that do not; with none."""
+        self.build([_GENERATED, _HAND], "--self-contained")
+        tiles = sorted(self.cache.rglob("*.o"))
+        short = Path(shutil.copy(tiles[0], self.directory / "fifteen_bytes.o"))
+        own, expected = self.directory / "own.a", self.directory / "expected.a"
+        for members in (tiles, [short], [*tiles, short], []):
+            expected.unlink(missing_ok=True)
+            subprocess.run(["ar", "rcsD", expected, *members], check=True)
+            write_archive(own, members)
+            self.assertEqual(own.read_bytes(), expected.read_bytes(), members)
+
     def test_without_grid_leaves_out_what_the_library_generates(self) -> None:
         of_grid = "mmt4d s16s8s32 8x16x2 sse2"
         beside = "mmt4d s16s8s32 9x16x2 sse2"
@@ -218,6 +232,24 @@ class CacheTest(BuildCase):
         (self.directory / "broken").unlink()
         self.build(_THREE)
         self.assertEqual(set(self.compiled()) & done, set())
+
+    def test_what_a_crash_left_empty_is_made_again(self) -> None:
+        self.build([_GENERATED])
+        first = (self.out / "libuk_tiles.a").read_bytes()
+        made, = self.cache.rglob("*.o")
+        made.write_bytes(b"")
+        self.build([_GENERATED])
+        self.assertEqual((self.out / "libuk_tiles.a").read_bytes(), first)
+
+    def test_damage_in_the_cache_is_told(self) -> None:
+        self.build([_GENERATED])
+        made, = self.cache.rglob("*.o")
+        whole = made.read_bytes()
+        for size in (3, 40, len(whole) // 2, len(whole) - 1):
+            made.write_bytes(whole[:size])
+            with self.subTest(size=size):
+                self.assert_refused(f"{made}: not a whole 64-bit ELF object",
+                                    *self.arguments([_GENERATED]))
 
     def test_an_interrupted_build_goes_on_where_it_stopped(self) -> None:
         (self.directory / "slow").touch()
@@ -293,6 +325,17 @@ class ErrorTest(BuildCase):
         self.assertEqual((ran.returncode, ran.stderr), (
             2, f"generator: {self.out / 'index.json'}: a directory is where a file should be\n"))
         self.assertEqual((self.out / "libuk_tiles.a").read_bytes(), first)
+
+    def test_no_space_for_the_output(self) -> None:
+        self.build([_GENERATED])
+        shutil.rmtree(self.out)
+        command = ["sh", "-c", 'ulimit -f 1; exec "$@"', "sh",
+                   *generator_command(*self.arguments([_GENERATED]))]
+        ran = subprocess.run(command, cwd=library.ROOT, text=True, capture_output=True)
+        self.assertEqual((ran.returncode, ran.stderr),
+                         (2, "generator: writing a file: File too large\n"))
+        self.assertEqual(self.outputs(), {})
+        self.assert_no_temporaries()
 
     def test_unwritable_output(self) -> None:
         self.out.parent.write_text("a file where a directory should be")

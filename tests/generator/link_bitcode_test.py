@@ -18,7 +18,7 @@ class BitcodeTest(LinkCase):
         text.write_text(f"void {MMT4D.format(4)}(); void f() {{ {MMT4D.format(4)}(); }}")
         subprocess.run(["clang-19", "-w", "-c", "-emit-llvm", text, "-o", made], check=True)
         whole = made.read_bytes()
-        for size in (10, len(whole) // 2, len(whole) - 4):
+        for size in (4, 10, len(whole) // 2, len(whole) - 4):
             made.write_bytes(whole[:size])
             with self.subTest(size=size):
                 self.assert_refused(2, rf"generator: {made}: [^\n]+", made)

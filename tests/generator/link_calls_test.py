@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import random
 import subprocess
+from itertools import product
 
 from generator import library
 from generator.link_names import View
@@ -26,7 +27,12 @@ int main() {
   const uk::Memref<4> none = {nullptr, nullptr, 0, {0, 0, 0, 0}, {0, 0, 1, 1}};
   const uk_index_t huge = uk_index_t{1} << 62;
   const uk_index_t empty[][3] = {{2, 3, 0}, {0, 3, huge}, {2, 0, huge}, {huge, huge, 0}};
-  for (const auto& e : empty) uk::mmt4d_of_memrefs(tile, none, none, none, e[0], e[1], e[2]);
+  const uk::Memref<5> no_batch = {nullptr, nullptr, 0, {0, 0, 0, 0, 0}, {0, 0, 0, 1, 1}};
+  for (const auto& e : empty) {
+    uk::mmt4d_of_memrefs(tile, none, none, none, e[0], e[1], e[2]);
+    uk::batch_mmt4d_of_memrefs(tile, no_batch, no_batch, no_batch, huge, e[0], e[1], e[2]);
+  }
+  uk::batch_mmt4d_of_memrefs(tile, no_batch, no_batch, no_batch, 0, 1, 1, 1);
   return calls;
 }
 """
@@ -65,6 +71,14 @@ class Execution(LinkCase):
                  if got[place] != expected[place]]
         self.fail(f"{what}: " + (f"{len(wrong)} elements differ, first {wrong[0]}" if wrong else
                                  "bytes outside the elements were written"))
+
+
+def _memref_of_batch(whole: Memref, index: int) -> Memref:
+    """With the data of the whole."""
+    one = Memref(whole.element, whole.sizes[1:], whole.strides[1:],
+                 whole.offset + index * whole.strides[0])
+    one.data, one.before = whole.data, whole.before
+    return one
 
 
 def _ways_to_lie(sizes: list[int]) -> dict[str, tuple[list[int], int]]:
@@ -111,6 +125,30 @@ class Mmt4dTest(Execution):
                 operands = [Memref(element, sizes, *_ways_to_lie(sizes)[w]).fill(self.numbers)
                             for (sizes, element), w in zip(shapes, of_operand)]
                 self.check(functions, names[number % 4], kind, *operands, str(of_operand))
+
+    def test_batch(self) -> None:
+        """Static and dynamic sizes in both conventions; dense, and with gaps and in odd order."""
+        (batch, m1, n1, k1), (m0, n0, k0), cases = (3, 2, 2, 4), (3, 8, 2), []
+        for kind in ("f32f32f32", "bf16bf16f32", "s8s8s32"):
+            t = TYPES[kind]
+            shapes = (([m1, k1, m0, k0], t.lhs), ([n1, k1, n0, k0], t.rhs), ([m1, n1, m0, n0], t.out))
+            static = "_".join(view([batch, *sizes], element) for sizes, element in shapes)
+            dynamic = "_".join(view([None, None, None, *sizes[2:]], element) for sizes, element in shapes)
+            names = [f"{c}linalg_batch_mmt4d_{sizes}" for c in ("", CIFACE) for sizes in (static, dynamic)]
+            cases += [(kind, shapes, name) for name in names]
+        functions = self.load([name for *_, name in cases])
+        for (kind, shapes, name), way in product(cases, ("dense", "rows", "batch inside")):
+            operands = []
+            for sizes, element in shapes:
+                (first, *strides), offset = _ways_to_lie(sizes)["rows" if way == "rows" else "dense"]
+                outer = [first, batch * first] if way == "batch inside" else [first * sizes[0] + 3, first]
+                operands.append(Memref(element, [batch, *sizes], outer + strides, offset).fill(self.numbers))
+            lhs, rhs, out = operands
+            expected = out.copy()
+            for index in range(batch):
+                memrefs.mmt4d(TYPES[kind], *(_memref_of_batch(o, index) for o in (lhs, rhs, expected)))
+            self.call(functions, name, operands)
+            self.assert_same(out, expected, f"{name}, {way}")
 
     def test_empty(self) -> None:
         """OUT stays as it is where K1 is 0, and without M1 or N1 there is none."""

@@ -14,7 +14,7 @@ from pathlib import Path
 from generator import library
 from generator.model import TYPES
 from tests.generator import memrefs
-from tests.generator.link_support import CIFACE, LinkCase, missing_level, missing_llvm_nm, symbols
+from tests.generator.link_support import CIFACE, LEVEL, LinkCase, missing_level, missing_llvm_nm, symbols
 from tests.generator.memrefs import Memref
 from tests.generator.support import COMPILER, main, other_arch
 
@@ -50,6 +50,18 @@ class MlirTest(LinkCase):
                                  ("bf16", "f32"), ("bf16", "bf16"), ("i8", "i32"), ("i16", "i32"))
                     for space in (0, 1)]
         self.assertEqual([row["symbol"] for row in index["calls"]], sorted(expected))
+
+    def test_batches(self) -> None:
+        types = [f"memref<?x{sizes}xf32>" for sizes in ("4x?x8x2", "?x?x8x2", "4x?x8x8")]
+        text = self.directory / "batch.mlir"
+        text.write_text("func.func @f(%a: {0}, %b: {1}, %c: {2}) {{\n  linalg.batch_mmt4d "
+                        "ins(%a, %b : {0}, {1}) outs(%c : {2})\n  return\n}}\n".format(*types))
+        lowered = subprocess.run(["mlir-opt-19", "--convert-linalg-to-std", text], text=True,
+                                 capture_output=True, check=True).stdout
+        name = re.search(r"@(linalg_batch\w+)\(", lowered)[1]
+        self.assertEqual([row["symbol"] for row in self.link(self.object([name]))["calls"]], [name])
+        self.assertEqual([row["request"] for row in self.link(text)["requests"]],
+                         [f"mmt4d f32f32f32 8x8x2 {LEVEL}"])
 
     def test_commands_of_the_readme(self) -> None:
         text = (library.ROOT / "README.md").read_text(encoding="utf-8")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import re
+import struct
 import subprocess
 import unittest
 from pathlib import Path
@@ -33,6 +34,11 @@ class NamesTest(unittest.TestCase):
         name = f"{CIFACE}linalg_mmt4d_viewsxsxsx2xi8_viewsxsx4xsxi8_viewsxsx8xsxi32as3"
         self.assertEqual(find_call(name, "x86_64"),
                          Mmt4dCall(name, True, "s8s8s32", (8, 4, 2), (None, None, None)))
+
+    def test_batch_mmt4d(self) -> None:
+        name = "linalg_batch_mmt4d_view7x4x64x16x1xf32_viewsxsxsx16x1xf32_viewsx4x8x16x16xf32"
+        self.assertEqual(find_call(name, "x86_64"),
+                         Mmt4dCall(name, False, "f32f32f32", (16, 16, 1), (4, 8, 64), True, 7))
 
     def test_copies(self) -> None:
         name = "uk_memref_pack_outer10_inner10_view256x64xbf16_viewsx256x16x1xbf16"
@@ -64,6 +70,10 @@ class NamesTest(unittest.TestCase):
                  "'view.*-2' is not a memref"),
                 ("linalg_mmt4d_view1x1x8x1xf32_view1x1x8x1xf32_view1x1x8x8xf16",
                  "no tile multiplies f32 by f32 into f16"),
+                ("linalg_batch_mmt4d_view1x1x8x1xf32_view1x1x8x1xf32_view1x1x8x8xf32",
+                 "LHS has 4 dimensions, not 5"),
+                ("linalg_batch_mmt4d_view2x1x1x8x1xf32_view3x1x1x8x1xf32_viewsx1x1x8x8xf32",
+                 "the batch is 2 in one operand and 3 in another"),
                 ("linalg_mmt4d_view1x1x8x1xindex_view1x1x8x1xindex_view1x1x8x8xindex", "no tile multiplies"),
                 (f"linalg_mmt4d_view{2**63}x1x8x1xf32_viewsx1x8x1xf32_viewsx1x8x8xf32", "is 2.63 or more"),
                 (f"linalg_mmt4d_view{'9' * 5000}x1x8x1xf32_viewsx1x8x1xf32_viewsx1x8x8xf32",
@@ -216,8 +226,30 @@ class RefusalTest(LinkCase):
                 with self.subTest(cut.name, size=size):
                     self.assert_refused(2, rf"generator: {cut}: [^\n]+", good, cut)
         text = self.directory / "text.o"
-        text.write_text("no object\n")
-        self.assert_refused(2, f"generator: {text}: [^\n]+", good, text)
+        for content in (b"no object\n", b"BC\xc0\xde"):  # the second is where bitcode starts
+            text.write_bytes(content)
+            self.assert_refused(2, f"generator: {text}: [^\n]+", good, text)
+
+    def test_fields_that_point_nowhere(self) -> None:
+        """Of an object, and of one in an archive: the line begins with the file's name."""
+        good = self.object([MMT4D.format(4)])
+        whole = good.read_bytes()
+        sections, = struct.unpack_from("<Q", whole, 0x28)
+        symbol_table = next(at for at in range(sections, len(whole), 64)
+                            if struct.unpack_from("<I", whole, at + 4) == (2,))
+        broken = self.directory / "broken.o"
+        for at, form, value in ((0x28, "<Q", 1 << 60),  # e_shoff
+                                (0x3C, "<H", 60000),  # e_shnum
+                                (symbol_table + 24, "<Q", 1 << 40)):  # sh_offset
+            data = bytearray(whole)
+            struct.pack_into(form, data, at, value)
+            broken.write_bytes(data)
+            archive = self.directory / "a.a"
+            archive.unlink(missing_ok=True)
+            subprocess.run(["ar", "rcS", archive, good, broken], check=True, stderr=subprocess.DEVNULL)
+            for made in (broken, archive):
+                with self.subTest(made.name, at=at):
+                    self.assert_refused(2, rf"generator: {made}\b[^\n]+", good, made)
 
     def test_gcc_lto_objects(self) -> None:
         marked = self.object([MMT4D.format(4)], "lto")
@@ -278,6 +310,8 @@ class RefusalTest(LinkCase):
                 (self.arguments(nothing), f"{nothing}: No such file or directory"),
                 (self.arguments(f"{nothing}.mlir"), f"{nothing}.mlir: No such file or directory"),
                 (self.arguments(self.directory), f"{self.directory}: Is a directory"),
+                ([*good, "--out", str(model)], f"{model}: File exists"),
+                ([*good, "--out", str(model / "out")], f"{model}: (File exists|Not a directory)"),
                 (["link", "--level", LEVEL, "--out", str(self.out)], "the following .* required: INPUT")):
             with self.subTest(command[-2:]):
                 self.assert_refused(2, rf"generator[^\n]*: {message}[^\n]*", command=command)
@@ -328,11 +362,14 @@ class TextTest(LinkCase):
             linalg.mmt4d
                 ins(%5, %6 : memref<2x3x3x2xi8, strided<[?, ?, 2, 1], offset: ?>>, memref<?x?x5x2xi4>)
                 outs(%7 : memref<?x?x3x5xi32, 1>)
+            linalg.batch_mmt4d ins(%5, %6 : memref<9x2x3x4x2xbf16>, memref<?x?x?x8x2xbf16>)
+                               outs(%7 : memref<?x?x?x4x8xf32>)
             %8 = tensor.unpack %4 inner_dims_pos = [0, 1] inner_tiles = [6, 16]
                 into %e : tensor<2x2x6x16xf32> -> tensor<10x20xf32>
             """))
         self.assertEqual([row["request"].removesuffix(f" {LEVEL}") for row in index["requests"]], [
             "pack x32 6x1", "pack x16 16x2 t", "mmt4d f32f32f32 6x16x1", "mmt4d s8s4s32 3x5x2",
+            "mmt4d bf16bf16f32 4x8x2",
             "unpack x32 6x16"])
         self.assertEqual(index["calls"], [])
         self.assertLessEqual({row["symbol"] for row in index["requests"]},
