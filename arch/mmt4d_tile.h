@@ -27,7 +27,8 @@ constexpr int kSharedPrefetchBytes = 8 << 10;
 // a prefetch ignores and a pointer must not do.
 template <int kBlocks>
 UK_INLINE uintptr_t prefetch_start(const char* rhs, uk_index_t bytes, int block) {
-  const uk_index_t ahead = kBlocks == 1 ? kPrefetchDistance : bytes + bytes / kBlocks * block;
+  uk_index_t ahead = kPrefetchDistance;
+  if constexpr (kBlocks > 1) ahead = bytes + bytes / kBlocks * block;
   return reinterpret_cast<uintptr_t>(rhs) + static_cast<uintptr_t>(ahead);
 }
 
