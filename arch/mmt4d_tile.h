@@ -63,7 +63,10 @@ UK_INLINE uintptr_t prefetch_rhs(uintptr_t ahead) {
   UK_UNROLL for (int b = 0; b < kShare; b += kCacheLine) {
     __builtin_prefetch(reinterpret_cast<const char*>(ahead + static_cast<uintptr_t>(b)));
   }
-  return ahead + kShare;
+  ahead += kShare;
+  // The step stays behind it. Clang would mix them, for which it has not enough vector registers.
+  asm volatile("" : "+r"(ahead));
+  return ahead;
 }
 
 UK_INLINE int32_t load_s32(const char* p) {

@@ -526,8 +526,8 @@ constexpr int kLineLanes = kLineBytes / kLaneBytes;
 
 // Not inlined: many tiles share each of these, and they are entered once for many tiles.
 template <int kUnit, int kRows, class Columns>
-__attribute__((noinline)) void rows_to_columns(Columns out, const char* in, uk_index_t in_stride,
-                                               uk_index_t columns) {
+UK_NOINLINE void rows_to_columns(Columns out, const char* in, uk_index_t in_stride,
+                                 uk_index_t columns) {
   constexpr int kSide = kLaneBytes / kUnit, kTallLanes = tall_lanes(kRows * kUnit);
   if (columns < kSide) {
     for (uk_index_t column = 0; column < columns; ++column) {
@@ -553,8 +553,8 @@ __attribute__((noinline)) void rows_to_columns(Columns out, const char* in, uk_i
 }
 
 template <int kUnit, int kRows, class Columns>
-__attribute__((noinline)) void columns_to_rows(char* out, uk_index_t out_stride, const Columns& in,
-                                               uk_index_t columns) {
+UK_NOINLINE void columns_to_rows(char* out, uk_index_t out_stride, const Columns& in,
+                                 uk_index_t columns) {
   constexpr int kSide = kLaneBytes / kUnit;
   if (columns < kSide) {
     for (uk_index_t column = 0; column < columns; ++column) {

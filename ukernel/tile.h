@@ -21,6 +21,8 @@
 // copy compiled with AVX-512 flags could win the link and run on an older CPU.
 #define UK_INLINE inline __attribute__((always_inline))
 #define UK_INLINE_LAMBDA __attribute__((always_inline))
+// Where beside its caller's variables a function has not enough registers.
+#define UK_NOINLINE __attribute__((noinline))
 
 // Loops over accumulators must disappear, or the accumulators live in memory (40 times slower with
 // g++ 12 -O2). 64 is above every trip count that a register file permits.

@@ -19,7 +19,7 @@ from tests.generator.support import SIZE_CLASSES, draw_tiles, seeds_and_main, st
 
 SEEDS = [1, 2]
 
-_BLOCK = re.compile(r"^void (block_\d+x\d+)\(char\* out, .*?^}$", re.MULTILINE | re.DOTALL)
+_BLOCK = re.compile(r"^(?:UK_NOINLINE )?void (block_\d+x\d+)\(char\* out, .*?^}$", re.MULTILINE | re.DOTALL)
 # Where there are calls with and without prefetching.
 _PREFETCHING = re.compile(r"^ +if \(flags & UK_MMT4D_PREFETCH_RHS\) \{$.*?^ +\} else \{$",
                           re.MULTILINE | re.DOTALL)
