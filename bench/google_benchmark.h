@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <vector>
 
@@ -20,6 +21,15 @@ constexpr char kOneIteration[] = "--benchmark_min_time=0";
 inline const char* value_of(const char* argument, const char* option) {
   const size_t length = std::strlen(option);
   return std::strncmp(argument, option, length) == 0 ? argument + length : nullptr;
+}
+
+// The number from 1 to 1000 that `value` of an argument is; 0, which it has said, if it is none.
+inline int count_of(const char* program, const char* argument, const char* value) {
+  char* end = nullptr;
+  const long count = std::strtol(value, &end, 10);
+  if (*end == 0 && 1 <= count && count <= 1000) return static_cast<int>(count);
+  std::fprintf(stderr, "%s: '%s' wants a number from 1 to 1000\n", program, argument);
+  return 0;
 }
 
 // Gives Google Benchmark the program's name and the options that are not the program's own. False:

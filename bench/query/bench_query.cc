@@ -337,13 +337,8 @@ int run_all(int argc, char** argv) {
   for (int i = 0; i < argc; ++i) {
     if (std::strcmp(argv[i], "--help") == 0) std::fputs(kHelp, stdout);
     if (const char* value = value_of(argv[i], "--pairs=")) {
-      char* end = nullptr;
-      const long pairs = std::strtol(value, &end, 10);
-      if (*end != 0 || pairs < 1 || pairs > 1000) {
-        std::fprintf(stderr, "bench_query: '%s' wants a number from 1 to 1000\n", argv[i]);
-        return 2;
-      }
-      setting.pairs = static_cast<int>(pairs);
+      setting.pairs = count_of("bench_query", argv[i], value);
+      if (setting.pairs == 0) return 2;
     } else {
       arguments.push_back(argv[i]);
     }
