@@ -21,7 +21,7 @@
 // copy compiled with AVX-512 flags could win the link and run on an older CPU.
 #define UK_INLINE inline __attribute__((always_inline))
 #define UK_INLINE_LAMBDA __attribute__((always_inline))
-// Where beside its caller's variables a function has not enough registers.
+// Where inlining would cost more than a call: code, or registers beside the caller's variables.
 #define UK_NOINLINE __attribute__((noinline))
 
 // Loops over accumulators must disappear, or the accumulators live in memory (40 times slower with
