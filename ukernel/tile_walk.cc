@@ -67,8 +67,8 @@ TilePlan normalized(const TileCopy& copy) {
 uk_status_t check_buffers(const TileCopy& copy, const TilePlan& plan) {
   const bool has_elements = plan.size0 > 0 && plan.size1 > 0;
   const bool has_tiles = plan.tiles0 > 0 && plan.tiles1 > 0;
-  if (has_elements && (plan.tiles0 < quotient_up(plan.size0, plan.rows) ||
-                       plan.tiles1 < quotient_up(plan.size1, plan.columns))) {
+  if (has_elements && (plan.tiles0 < ceil_div(plan.size0, plan.rows) ||
+                       plan.tiles1 < ceil_div(plan.size1, plan.columns))) {
     return UK_STATUS_BAD_EXTENT;
   }
   if ((has_elements && !copy.matrix) || (has_tiles && !copy.tiles)) return UK_STATUS_NULL_POINTER;
@@ -214,7 +214,7 @@ bool make_streamed(const TileCopy& copy, const TilePlan& plan, Blocks* blocks) {
     // Whole lines first: a run shorter than one passes nothing by.
     const uk_index_t tile_rows =
         smaller(quotient(kStackedRows, plan.rows), quotient(kRunBytes, tile_bytes));
-    streamed.tile_rows = larger(tile_rows, quotient_up(kLineBytes, tile_bytes));
+    streamed.tile_rows = larger(tile_rows, ceil_div(kLineBytes, tile_bytes));
   }
   const uk_index_t column_bytes = streamed.tile_rows * tile_bytes;
   streamed.down = copy.op == UK_OP_UNPACK;
@@ -244,7 +244,7 @@ Blocks make_blocks(const TileCopy& copy, const TilePlan& plan) {
     return blocks;
   }
   if (gathers && make_restacked(copy, plan, &blocks)) return blocks;
-  const uk_index_t strip = quotient_up(kStripBytes * 8, plan.columns * plan.bits);
+  const uk_index_t strip = ceil_div(kStripBytes * 8, plan.columns * plan.bits);
   const uk_index_t even = plan.even_tiles();
   blocks.tiles = (larger(strip, kStripTiles) + even - 1) & -even;
   if (gathers) {

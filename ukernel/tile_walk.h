@@ -75,25 +75,14 @@ uk_status_t plan_tiles(const TileCopy& copy, TilePlan* plan);
 // matrix: one tile row, as many tiles of it as fit. So it does for a block that is streamed.
 constexpr uk_index_t kScratchBytes = 16 << 10;
 
-// a / b of what is not negative. Division of 64 bits takes up to a hundred cycles, and a small op
-// is over in a few thousand.
-inline uk_index_t quotient(uk_index_t a, uk_index_t b) {
-  if ((a | b) >> 32 != 0) return a / b;
-  return static_cast<uint32_t>(a) / static_cast<uint32_t>(b);
-}
-inline uk_index_t quotient_up(uk_index_t a, uk_index_t b) {
-  const uk_index_t q = quotient(a, b);
-  return q + (q * b != a);
-}
-
 // Visits every tile that holds an element of the matrix. A Visitor has
 //   block(i, j, rows, count): full tiles (i, j) to (i + rows - 1, j + count - 1), a block or less;
 //   partial(i, j, count): tiles (i, j) to (i, j + count - 1), which fit the scratch and of which
 //   some are not full; element_by_element(i, j): one tile that has no function or does not fit.
 template <class Visitor>
 void visit_tiles(const TilePlan& plan, Visitor& visit) {
-  const uk_index_t covered0 = quotient_up(plan.size0, plan.rows);
-  const uk_index_t covered1 = quotient_up(plan.size1, plan.columns);
+  const uk_index_t covered0 = ceil_div(plan.size0, plan.rows);
+  const uk_index_t covered1 = ceil_div(plan.size1, plan.columns);
   if (covered0 == 0 || covered1 == 0) return;
   const uk_index_t tile_bytes = plan.tile_size() * plan.bits / 8;
   const uk_index_t even = plan.even_tiles();
