@@ -134,8 +134,9 @@ UK_INLINE void copy_run(char* out, const char* in, uk_index_t bytes) {
   if (at < bytes) copy<kPiece>(out + bytes - kPiece, in + bytes - kPiece);
 }
 
-// What is moved of each row in one visit.
-constexpr int kPatchBytes = 4 * kLineBytes;
+// What is moved of each row in one visit, before the next row's turn: where rows are a power of two
+// apart, what was prefetched behind it is lost to the many rows that share its cache sets.
+constexpr int kPatchBytes = 8 * kLineBytes;
 
 // `count` tiles of kRows runs of kRun bytes, all strides in bytes.
 template <int kRun, int kRows>
@@ -284,6 +285,27 @@ struct DenseColumns {
   }
 };
 
+// Some rows of other columns.
+template <class Columns>
+struct SomeRows {
+  const Columns& columns;
+  int offset;
+  UK_INLINE char* at(uk_index_t column) const { return columns.at(column) + offset; }
+  UK_INLINE uk_index_t step() const { return columns.step(); }
+  template <int kColumnBytes>
+  static constexpr int run() {
+    return kColumnBytes;
+  }
+};
+template <bool kSome, class Columns>
+UK_INLINE auto some_rows(const Columns& columns, int offset) {
+  if constexpr (kSome) {
+    return SomeRows<Columns>{columns, offset};
+  } else {
+    return columns;
+  }
+}
+
 // Columns shorter than a lane are contiguous, and lie in lanes as slots of this many units.
 template <int kUnit, int kRows>
 constexpr int kSlotUnits = least(power_of_two_from(kRows), kLaneBytes / kUnit);
@@ -324,10 +346,10 @@ struct LaneBlock {
   // kSets blocks side by side: all that is wanted of a row is read in one visit, since rows a power
   // of two apart share their cache sets.
   template <int kSets, class Columns>
-  static UK_INLINE void transpose(const Columns& out, int row, const char* in, uk_index_t in_stride,
+  static UK_INLINE void transpose(const Columns& out, const char* in, uk_index_t in_stride,
                                   uk_index_t column) {
     typename V::Vector v[kSets][kVectors];
-    const char* from = in + row * in_stride + column * kUnit;
+    const char* from = in + column * kUnit;
     UK_UNROLL for (int r = 0; r < kRows; ++r) {
       UK_UNROLL for (int i = 0; i < kSets * kRowLanes; ++i) {
         const int lane = r / kVectors * kRowLanes + i % kRowLanes;
@@ -338,7 +360,7 @@ struct LaneBlock {
       from = step(from, in_stride);
     }
     UK_UNROLL for (int set = 0; set < kSets; ++set) {
-      char* to = out.at(column + set * kColumns) + row * kUnit;
+      char* to = out.at(column + set * kColumns);
       interleave<V, kUnit>(v[set]);
       UK_UNROLL for (int i = 0; i < kVectors; ++i) {
         const auto whole = V::template collect<kLanes / kRowLanes, kVectors * kUnit>(v[set][i]);
@@ -374,11 +396,15 @@ struct LaneBlock {
   }
 };
 
-// The vectors that the transposes may hold at a time.
-constexpr int kHeldVectors = kVectorBytes == 64 ? 16 : 8;
+// The vectors that the transposes may hold at a time. A few that are spilled cost less than a line
+// of a row that is visited twice.
+constexpr int kHeldVectors = kVectorBytes == 64 ? 32 : 16;
+
+// What a run makes of the tiles: it stays in L1 until all rows have come.
+constexpr int kRunTilesBytes = 16 << 10;
 
 // In blocks of kBlockRows rows by a cache line, the last block moved back where they do not divide
-// kRows.
+// kRows. The next block follows after a run of lines.
 template <int kLanes, int kUnit, int kBlockRows, int kRows, class Columns>
 UK_INLINE void transpose_lanes(const Columns& out, const char* in, uk_index_t in_stride,
                                uk_index_t columns) {
@@ -386,20 +412,26 @@ UK_INLINE void transpose_lanes(const Columns& out, const char* in, uk_index_t in
   constexpr int kLineColumns = kLineBytes / kUnit;
   constexpr int kSets =
       least(kLineColumns / Block::kColumns, larger(kHeldVectors / Block::kVectors, 1));
-  uk_index_t line = 0;
-  for (; line + kLineColumns <= columns; line += kLineColumns) {
+  constexpr int kRunLines =
+      kRows > kBlockRows ? larger(kRunTilesBytes / (kRows * kLineBytes), 1) : 1;
+  constexpr int kRunColumns = kRunLines * kLineColumns;
+  const uk_index_t whole = columns & -kLineColumns;
+  for (uk_index_t run = 0; run < whole; run += kRunColumns) {
+    const uk_index_t end = min(run + kRunColumns, whole);
     for (int block = 0; block < kRows; block += kBlockRows) {
       const int row = least(block, kRows - kBlockRows);
-      for (int c = 0; c < kLineColumns; c += kSets * Block::kColumns) {
-        Block::template transpose<kSets>(out, row, in, in_stride, line + c);
+      const auto rows = some_rows<(kBlockRows < kRows)>(out, row * kUnit);
+      for (uk_index_t c = run; c < end; c += kSets * Block::kColumns) {
+        Block::template transpose<kSets>(rows, in + row * in_stride, in_stride, c);
       }
     }
   }
   for (int block = 0; block < kRows; block += kBlockRows) {
     const int row = least(block, kRows - kBlockRows);
-    for (uk_index_t c = line; c < columns; c += Block::kColumns) {
+    const auto rows = some_rows<(kBlockRows < kRows)>(out, row * kUnit);
+    for (uk_index_t c = whole; c < columns; c += Block::kColumns) {
       const uk_index_t column = min(c, columns - Block::kColumns);
-      Block::template transpose<1>(out, row, in, in_stride, column);
+      Block::template transpose<1>(rows, in + row * in_stride, in_stride, column);
     }
   }
 }
@@ -469,29 +501,45 @@ UK_INLINE void transpose_flat(const Columns& out, const char* in, uk_index_t in_
 }
 
 // Columns -> rows, kRows of one lane's units or more: the mirror image. kBlockLanes lanes of
-// columns make one piece of a row, a cache line where there are enough columns.
+// columns make one piece of a row, a cache line where there are enough columns. These go through
+// some rows for a whole run; if a block has more rows than those, the others wait in a stage.
 template <int kLanes, int kBlockLanes, int kUnit, int kRows, class Columns>
 UK_INLINE void transpose_back(char* out, uk_index_t out_stride, const Columns& in,
                               uk_index_t columns) {
   using V = Lanes<kLanes>;
   constexpr int kSide = kLaneBytes / kUnit, kBlockColumns = kBlockLanes * kSide;
+  constexpr int kRunBytes = kBlockLanes > 1 ? kPatchBytes : kLaneBytes;
+  constexpr int kStagedRows = kBlockLanes > 1 && kSide > 4 ? kSide / 2 : 0;
+  constexpr int kStoredRows = kSide - kStagedRows;
+  alignas(kLineBytes) char stage[larger(kStagedRows, 1) * kRunBytes];
   const uk_index_t step = in.step();
-  for (uk_index_t c = 0; c < columns; c += kBlockColumns) {
-    const uk_index_t column = min(c, columns - kBlockColumns);
-    const char* lanes[kBlockLanes];
-    UK_UNROLL for (int i = 0; i < kBlockLanes; ++i) lanes[i] = in.at(column + i * kSide);
+  for (uk_index_t run = 0; run < columns; run += kRunBytes / kUnit) {
+    const uk_index_t first = min(run, columns - kBlockColumns);
+    const uk_index_t end = min(run + kRunBytes / kUnit, columns);
     for (int block = 0; block < kRows; block += kSide) {
       const int row = least(block, kRows - kSide);
-      char* to = out + row * out_stride + column * kUnit;
-      UK_UNROLL for (int i = 0; i < kBlockLanes; i += kLanes) {
-        typename V::Vector v[kSide];
-        UK_UNROLL for (int k = 0; k < kSide; ++k) {
-          v[k] = V::gather(lanes + i, row * kUnit + k * step);
+      char* const rows = out + row * out_stride;
+      for (uk_index_t c = run; c < end; c += kBlockColumns) {
+        const uk_index_t column = min(c, columns - kBlockColumns);
+        const char* lanes[kBlockLanes];
+        UK_UNROLL for (int i = 0; i < kBlockLanes; ++i) lanes[i] = in.at(column + i * kSide);
+        UK_UNROLL for (int i = 0; i < kBlockLanes; i += kLanes) {
+          typename V::Vector v[kSide];
+          UK_UNROLL for (int k = 0; k < kSide; ++k) {
+            v[k] = V::gather(lanes + i, row * kUnit + k * step);
+          }
+          interleave<V, kUnit>(v);
+          char* const to = rows + column * kUnit + i * kLaneBytes;
+          char* const staged = stage + (column - first) * kUnit + i * kLaneBytes;
+          UK_UNROLL for (int k = 0; k < kSide; ++k) {
+            V::store(k < kStoredRows ? to + k * out_stride : staged + (k - kStoredRows) * kRunBytes,
+                     v[k]);
+          }
         }
-        interleave<V, kUnit>(v);
-        UK_UNROLL for (int k = 0; k < kSide; ++k) {
-          V::store(to + k * out_stride + i * kLaneBytes, v[k]);
-        }
+      }
+      for (int k = 0; k < kStagedRows; ++k) {
+        copy_run(rows + (kStoredRows + k) * out_stride + first * kUnit, stage + k * kRunBytes,
+                 (end - first) * kUnit);
       }
     }
   }
@@ -529,12 +577,15 @@ template <int kUnit, int kRows, class Columns>
 UK_NOINLINE void rows_to_columns(Columns out, const char* in, uk_index_t in_stride,
                                  uk_index_t columns) {
   constexpr int kSide = kLaneBytes / kUnit, kTallLanes = tall_lanes(kRows * kUnit);
+  constexpr int kMostBlockRows = kUnit == 1 ? larger(kVectorBytes / 2, kSide) : kRows;
   if (columns < kSide) {
     for (uk_index_t column = 0; column < columns; ++column) {
       for (int row = 0; row < kRows; ++row) {
         copy<kUnit>(out.at(column) + row * kUnit, in + row * in_stride + column * kUnit);
       }
     }
+  } else if constexpr (kRows > kMostBlockRows) {
+    transpose_lanes<kVectorLanes, kUnit, kMostBlockRows, kRows>(out, in, in_stride, columns);
   } else if constexpr (is_power_of_two(kRows) && kRows * kUnit <= kVectorBytes) {
     using Block = LaneBlock<kVectorLanes, kUnit, kRows>;
     if (columns >= Block::kColumns) {

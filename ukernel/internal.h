@@ -76,7 +76,7 @@ constexpr uk_index_t kStreamBytes = 4 << 20;      // an RHS this large comes fro
 // ---------------------------------------------------------------- the walk of pack and unpack
 
 // Measured on a core with 1 MiB of L2.
-constexpr uk_index_t kStreamedCopyBytes = 4 << 20;   // an output this large goes past the caches
+constexpr uk_index_t kStreamedCopyBytes = 8 << 20;   // an output this large goes past the caches
 constexpr uk_index_t kStreamedBlockBytes = 4 << 10;  // written to L1 and from there past it
 constexpr uk_index_t kStreamedRowBytes = 128;        // of each row of the matrix that is written
 constexpr uk_index_t kRunBytes = 512;                // longer runs down a column gain nothing more
