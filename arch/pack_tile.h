@@ -50,6 +50,9 @@ constexpr int power_of_two_from(int n) { return is_power_of_two(n) ? n : 2 * pow
 constexpr int kLineBytes = 64;
 constexpr int kVectorLanes = kVectorBytes / kLaneBytes;
 
+// Of L1: lines this far apart share a set, of this many lines.
+constexpr int kWayBytes = 4 << 10, kWays = 8;
+
 // Rows -> columns: interleaves kCount vectors in every lane. With one lane and kUnit = 4,
 // kCount = 4:
 //
@@ -197,18 +200,33 @@ UK_INLINE auto gather_runs(const char* in, uk_index_t stride) {
   return Lanes<kVectorLanes>::gather(lanes, 0);
 }
 
-// Dense rows of a tile from rows of the matrix: whole vectors of the tiles.
+// A line of runs `stride` bytes apart.
+template <int kRun>
+UK_INLINE void join_runs(char* out, const char* in, uk_index_t stride) {
+  constexpr int kPiece = larger(kRun, least(kVectorBytes, kLineBytes));
+  UK_UNROLL for (int at = 0; at < kLineBytes; at += kPiece) {
+    const char* from = in + at / kRun * stride;
+    if constexpr (kRunsShareVectors<kRun>) {
+      Lanes<kVectorLanes>::store(out + at, gather_runs<kRun>(from, stride));
+    } else {
+      copy<kRun>(out + at, from);
+    }
+  }
+}
+
+// Dense rows of a tile from rows of the matrix: whole lines of the tiles, which may be far apart.
 template <int kRun, int kRows>
 UK_INLINE void pack_runs(char* out, uk_index_t out_tile, const char* in, uk_index_t in_row,
                          uk_index_t count) {
-  constexpr int kTogether = kPatchBytes / kRun, kVectorRows = kVectorBytes / kRun;
-  if constexpr (kRunsShareVectors<kRun> && kRows % kVectorRows == 0) {
+  constexpr int kTogether = larger(kPatchBytes / kRun, 1);
+  constexpr int kLineRows = larger(kLineBytes / kRun, 1);
+  if constexpr (kRun >= kLaneBytes && kLineRows > 1 && is_power_of_two(kRun) &&
+                kRows % kLineRows == 0) {
     for (uk_index_t t = 0; t < count; t += kTogether) {
       const uk_index_t end = min(t + kTogether, count);
-      for (int row = 0; row < kRows; row += kVectorRows) {
+      for (int row = 0; row < kRows; row += kLineRows) {
         for (uk_index_t i = t; i < end; ++i) {
-          Lanes<kVectorLanes>::store(out + i * out_tile + row * kRun,
-                                     gather_runs<kRun>(in + row * in_row + i * kRun, in_row));
+          join_runs<kRun>(out + i * out_tile + row * kRun, in + row * in_row + i * kRun, in_row);
         }
       }
     }
@@ -217,18 +235,21 @@ UK_INLINE void pack_runs(char* out, uk_index_t out_tile, const char* in, uk_inde
   }
 }
 
-// The other way: whole vectors of the matrix's rows.
+// The other way: whole lines of the tiles, whole vectors of the matrix's rows.
 template <int kRun, int kRows>
 UK_INLINE void unpack_runs(char* out, uk_index_t out_row, const char* in, uk_index_t in_tile,
                            uk_index_t count) {
-  if constexpr (kRunsShareVectors<kRun>) {
+  constexpr int kLineRows = larger(kLineBytes / kRun, 1);
+  if constexpr (kRunsShareVectors<kRun> && kRows % kLineRows == 0) {
     constexpr int kTogether = kPatchBytes / kRun, kVectorTiles = kVectorBytes / kRun;
     while (count >= kVectorTiles) {
       const uk_index_t tiles = min(kTogether, count - count % kVectorTiles);
-      for (int row = 0; row < kRows; ++row) {
+      for (int row = 0; row < kRows; row += kLineRows) {
         for (uk_index_t i = 0; i < tiles; i += kVectorTiles) {
-          Lanes<kVectorLanes>::store(out + row * out_row + i * kRun,
-                                     gather_runs<kRun>(in + i * in_tile + row * kRun, in_tile));
+          UK_UNROLL for (int r = row; r < row + kLineRows; ++r) {
+            Lanes<kVectorLanes>::store(out + r * out_row + i * kRun,
+                                       gather_runs<kRun>(in + i * in_tile + r * kRun, in_tile));
+          }
         }
       }
       out += tiles * kRun;
@@ -248,6 +269,8 @@ struct EvenColumns {
   uk_index_t stride;
   UK_INLINE Pointer at(uk_index_t column) const { return base + column * stride; }
   UK_INLINE uk_index_t step() const { return stride; }
+  // From one column to the next, on average, as far as cache sets tell.
+  UK_INLINE uk_index_t spread() const { return min(stride, kWayBytes); }
   // Bytes that are surely contiguous, from the start of some columns of kColumnBytes.
   template <int kColumnBytes>
   static constexpr int run() {
@@ -267,6 +290,10 @@ struct TileColumns {
            static_cast<uk_index_t>(c % kTileColumns) * kColumnBytes;
   }
   UK_INLINE uk_index_t step() const { return kColumnBytes; }
+  UK_INLINE uk_index_t spread() const {
+    return static_cast<uk_index_t>(static_cast<uint64_t>(min(tile_stride, kWayBytes)) /
+                                   kTileColumns);
+  }
   template <int>
   static constexpr int run() {
     return kTileColumns * kColumnBytes;
@@ -512,10 +539,12 @@ UK_INLINE void transpose_back(char* out, uk_index_t out_stride, const Columns& i
   constexpr int kStagedRows = kBlockLanes > 1 && kSide > 4 ? kSide / 2 : 0;
   constexpr int kStoredRows = kSide - kStagedRows;
   alignas(kLineBytes) char stage[larger(kStagedRows, 1) * kRunBytes];
-  const uk_index_t step = in.step();
-  for (uk_index_t run = 0; run < columns; run += kRunBytes / kUnit) {
+  const uk_index_t step = in.step(), spread = in.spread();
+  uk_index_t run_columns = kRunBytes / kUnit;
+  while (run_columns > kBlockColumns && run_columns * spread > kWayBytes * kWays) run_columns /= 2;
+  for (uk_index_t run = 0; run < columns; run += run_columns) {
     const uk_index_t first = min(run, columns - kBlockColumns);
-    const uk_index_t end = min(run + kRunBytes / kUnit, columns);
+    const uk_index_t end = min(run + run_columns, columns);
     for (int block = 0; block < kRows; block += kSide) {
       const int row = least(block, kRows - kSide);
       char* const rows = out + row * out_stride;

@@ -135,6 +135,9 @@ constexpr uk_index_t kStripTiles = 8, kStripBytes = 512;
 // Tiles smaller than this would write a line in pieces, with too many others in between.
 constexpr uk_index_t kNarrowBytes = kLineBytes;
 
+// Tiles larger than this are no slower alone than as parts of tall ones.
+constexpr uk_index_t kTallTileBytes = 2 * kLineBytes;
+
 uk_index_t address_of(const void* base, uk_index_t element, int bits) {
   return static_cast<uk_index_t>(reinterpret_cast<uintptr_t>(at(base, element, bits)));
 }
@@ -237,8 +240,9 @@ Blocks make_blocks(const TileCopy& copy, const TilePlan& plan) {
   if (columns_are_dense && make_streamed(copy, plan, &blocks)) return blocks;
 
   const uk_index_t tile_bytes = plan.tile_size() * plan.bits / 8;
-  const bool gathers = copy.op == UK_OP_PACK && columns_are_dense && tile_bytes < kNarrowBytes;
-  if (gathers) make_tall(copy, plan, &blocks);
+  const bool makes_columns = copy.op == UK_OP_PACK && columns_are_dense;
+  const bool gathers = makes_columns && tile_bytes < kNarrowBytes;
+  if (makes_columns && tile_bytes <= kTallTileBytes) make_tall(copy, plan, &blocks);
   if (blocks.tall) {
     blocks.down = false;
     return blocks;
