@@ -79,6 +79,7 @@ constexpr uk_index_t kStreamBytes = 4 << 20;      // an RHS this large comes fro
 constexpr uk_index_t kStreamedCopyBytes = 8 << 20;   // an output this large goes past the caches
 constexpr uk_index_t kStreamedBlockBytes = 4 << 10;  // written to L1 and from there past it
 constexpr uk_index_t kStreamedRowBytes = 128;        // of each row of the matrix that is written
+constexpr uk_index_t kStreamedPartBytes = 8 << 10;   // the same, of one row of tiles
 constexpr uk_index_t kRunBytes = 512;                // longer runs down a column gain nothing more
 constexpr uk_index_t kTallRows = 32;  // the most rows of the matrix side by side in one tall tile
 constexpr uk_index_t kStackedRows = 16;  // the same in tiles one below the other

@@ -55,7 +55,11 @@ class Packer {
     if (output == BlockOutput::kRestacked) return restack(i, j, rows, count);
     const uk_index_t column_size = rows * plan_.tile_size();
     const uk_index_t column_bytes = column_size * plan_.bits / 8;
+    if (output == BlockOutput::kStreamed) prefetch(i, j + count, rows, count);
     pack_block(scratch_, i, j, rows, count, plan_.tile_size(), column_size);
+    if (output == BlockOutput::kStreamed && rows == 1 && plan_.tiles_stride1 == column_size) {
+      return stream_run(tile(i, j), scratch_, count * column_bytes);
+    }
     for (uk_index_t c = 0; c < count; ++c) {
       const char* column = scratch_ + c * column_bytes;
       if (output == BlockOutput::kStreamed) {
@@ -124,6 +128,17 @@ class Packer {
   void pad(char* out, uk_index_t bytes) const {
     const int bits = plan_.bits == 4 ? 8 : plan_.bits;
     fill(out, bytes * 8 / bits, padding_, bits);
+  }
+
+  // Of a block's rows that come from memory too little is read at a time for the hardware to see
+  // where they go on.
+  void prefetch(uk_index_t i, uk_index_t j, uk_index_t rows, uk_index_t count) const {
+    if (j + count > quotient(plan_.size1, plan_.columns)) return;
+    const uk_index_t width = count * plan_.columns * plan_.bits / 8;
+    for (uk_index_t r = 0; r < rows * plan_.rows; ++r) {
+      const char* next = row(i, j) + r * plan_.stride0 * plan_.bits / 8;
+      for (uk_index_t at = 0; at < width; at += kLineBytes) __builtin_prefetch(next + at, 0, 2);
+    }
   }
 
   // To tiles at `out` with strides of their own.

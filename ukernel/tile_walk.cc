@@ -230,12 +230,26 @@ bool make_streamed(const TileCopy& copy, const TilePlan& plan, Blocks* blocks) {
   return true;
 }
 
+// The same for a pack whose rows of tiles are dense: a part of one at a time.
+void make_streamed_rows(const TilePlan& plan, Blocks* blocks) {
+  if (plan.size0 * plan.size1 * plan.bits / 8 < kStreamedCopyBytes) return;
+  const uk_index_t tile_bytes = plan.tile_size() * plan.bits / 8, even = plan.even_tiles();
+  if (plan.tiles_stride1 != plan.tile_size() || even * tile_bytes > kStreamedPartBytes) return;
+  blocks->tile_rows = 1;
+  blocks->tiles = quotient(kStreamedPartBytes, tile_bytes) & -even;
+  blocks->down = false;
+  blocks->output = BlockOutput::kStreamed;
+}
+
 Blocks make_blocks(const TileCopy& copy, const TilePlan& plan) {
   Blocks blocks = {
       larger(plan.tiles0, 1), larger(plan.tiles1, 1), true, BlockOutput::kDirect, nullptr, 0};
   const bool far_apart =
       plan.tiles_stride1 > plan.tile_size() && plan.tiles_stride0 < plan.tiles_stride1;
-  if (!far_apart) return blocks;
+  if (!far_apart) {
+    if (copy.op == UK_OP_PACK) make_streamed_rows(plan, &blocks);
+    return blocks;
+  }
   const bool columns_are_dense = plan.tiles_stride0 == plan.tile_size();
   if (columns_are_dense && make_streamed(copy, plan, &blocks)) return blocks;
 
