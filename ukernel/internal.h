@@ -54,11 +54,15 @@ bool row_is_eligible(const uk_tile_row_t& row, uint32_t op, uint32_t flags,
 
 // A level's vectors, as the columns of ukernel/isa.inc that the cost model of the query reads.
 struct VectorUnit {
-  int registers, bytes, lhs_by_lane, fma, f16_fma, bf16_dot, s16_k, s16_dot, byte_dot, byte_flip;
+  int registers, bytes, lhs_by_lane, fma, f16_fma, bf16_dot, s16_k, s16_dot, byte_dot, byte_flip,
+      wide;
 };
 
 // Of the level of a tile function row.
 VectorUnit vector_unit_of_row(size_t row_index);
+
+// Whether one of the CPU's levels is `wide`.
+bool cpu_is_wide(const uint64_t* cpu_data);
 
 // ---------------------------------------------------------------- the scalar path
 
@@ -68,9 +72,11 @@ void generic_mmt4d_tile(uint32_t type, void* out_tile, const void* lhs_panel, co
 // ---------------------------------------------------------------- the walk of mmt4d
 
 // It is blocked for caches of these sizes, in bytes. Measured on cores with 1 and 2 MiB of L2.
+// Pages of 4 KiB fill the sets of an L2 unevenly, so that blocks as large as half of it do not stay
+// there.
 constexpr uk_index_t kPanelBytes = 128 << 10;     // an LHS and an RHS panel: they stream from L2
 constexpr uk_index_t kLhsBlockBytes = 512 << 10;  // the LHS panels that an RHS panel meets in L2
-constexpr uk_index_t kOutBlockBytes = 512 << 10;  // OUT stays in L2 between two blocks of K
+constexpr uk_index_t kOutBlockBytes = 64 << 10;   // OUT stays in L2 between two blocks of K
 constexpr uk_index_t kStreamBytes = 4 << 20;      // an RHS this large comes from memory
 
 // ---------------------------------------------------------------- the walk of pack and unpack

@@ -64,6 +64,7 @@ void walk_tiles(const uk_mmt4d_params_t& p, const Mmt4dType& type, const uk_tile
   const Mmt4dWalk walk = {p.m,
                           p.n,
                           p.k,
+                          p.m0,
                           larger(lhs_step * type.lhs_bits / 8, 1),
                           larger(rhs_step * type.rhs_bits / 8, 1),
                           out_tile * type.out_bits / 8,
