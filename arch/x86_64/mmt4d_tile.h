@@ -15,9 +15,10 @@
 //   stage_lhs(to, from, rows)   which turns rows of the panel into kRowBytes each, and may write
 //                               kStageSlack bytes more
 //   kSumsRows                   whether dots add a multiple of their row's sum to each result, to
-//                               be taken off: a lane for each row, started by zero,
+//                               be taken off: a lane for each row of the tile, started by zero,
 //   sum_rows<Rows>(sums, rows)  adds what a k step's rows at `rows` bring,
-//   subtract_sums(acc, sums)    takes it from a block's accumulators after the K loop
+//   subtract_sums(acc, sums, row)  takes it from a block's accumulators after the K loop; its rows
+//                               are the tile's from `row` on
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions; see LICENSE.
 #ifndef UKERNEL_ARCH_X86_64_MMT4D_TILE_H_
@@ -44,9 +45,9 @@ UK_INLINE int64_t load_s64(const char* p) {
 }
 
 // k1 steps on a block's accumulators; a step's rows are kStride bytes from the next one's. `sums`
-// is of kSumsRows. One of kPrefetchBlocks blocks prefetches from `ahead` on; none does if that is
-// 0.
-template <class P, int kStride, int N0, int kPrefetchBlocks, int Rows, int Vectors>
+// is of kSumsRows, for kSummedRows rows. One of kPrefetchBlocks blocks prefetches from `ahead` on;
+// none does if that is 0.
+template <class P, int kStride, int N0, int kPrefetchBlocks, int kSummedRows, int Rows, int Vectors>
 UK_INLINE void k_steps(typename P::Acc (&acc)[Rows][Vectors], typename P::Acc& sums,
                        const char* lhs, const char* rhs, uk_index_t k1, uintptr_t& ahead) {
   for (; k1 > 0; --k1) {
@@ -57,7 +58,7 @@ UK_INLINE void k_steps(typename P::Acc (&acc)[Rows][Vectors], typename P::Acc& s
     UK_UNROLL for (int j = 0; j < Vectors; ++j) {
       columns[j] = P::load_rhs(rhs + j * P::kLanes * P::kRhsBytes);
     }
-    if constexpr (P::kSumsRows) sums = P::template sum_rows<Rows>(sums, lhs);
+    if constexpr (kSummedRows > 0) sums = P::template sum_rows<kSummedRows>(sums, lhs);
     UK_UNROLL for (int i = 0; i < Rows; ++i) {
       const auto row = P::broadcast_lhs(lhs + i * P::kRowBytes);
       UK_UNROLL for (int j = 0; j < Vectors; ++j) acc[i][j] = P::dot(acc[i][j], row, columns[j]);
@@ -73,19 +74,20 @@ constexpr int kStagedSteps = 64;
 // A block's K loop. Where the LHS must be converted, it is, for many steps and all rows of the tile
 // at once, into a buffer from which the load port then broadcasts: converting behind each broadcast
 // would cost two shuffles per row and step.
-template <class P, int M0, int N0, int kPrefetchBlocks, int Rows, int Vectors>
+template <class P, int M0, int N0, int kPrefetchBlocks, int kSummedRows, int Rows, int Vectors>
 UK_INLINE void k_loop(typename P::Acc (&acc)[Rows][Vectors], typename P::Acc& sums, const char* lhs,
                       int row, const char* rhs, uk_index_t k1, uintptr_t ahead) {
   constexpr int kStride = M0 * P::kRowBytes;
   if constexpr (!P::kStagesLhs) {
-    k_steps<P, kStride, N0, kPrefetchBlocks>(acc, sums, lhs + row * P::kRowBytes, rhs, k1, ahead);
+    k_steps<P, kStride, N0, kPrefetchBlocks, kSummedRows>(acc, sums, lhs + row * P::kRowBytes, rhs,
+                                                          k1, ahead);
   } else {
     alignas(64) char staged[kStagedSteps * kStride + P::kStageSlack];
     while (k1 > 0) {
       const uk_index_t steps = k1 < kStagedSteps ? k1 : kStagedSteps;
       P::stage_lhs(staged, lhs, static_cast<int>(steps) * M0);
-      k_steps<P, kStride, N0, kPrefetchBlocks>(acc, sums, staged + row * P::kRowBytes, rhs, steps,
-                                               ahead);
+      k_steps<P, kStride, N0, kPrefetchBlocks, kSummedRows>(acc, sums, staged + row * P::kRowBytes,
+                                                            rhs, steps, ahead);
       lhs += steps * M0 * P::kLhsBytes;
       rhs += steps * N0 * P::kRhsBytes;
       k1 -= steps;
@@ -93,12 +95,15 @@ UK_INLINE void k_loop(typename P::Acc (&acc)[Rows][Vectors], typename P::Acc& su
   }
 }
 
-// One register block: of the tile's rows its part, all columns. kPrefetchBlocks as above.
+// One register block: of the tile's rows its part, all columns. kPrefetchBlocks as above. The first
+// one sums the rows of all: that costs it one dot a step, however many rows there are.
 template <class P, int M0, int N0, int kBlocks, int kBlock, int kPrefetchBlocks>
-UK_INLINE void block(char* out, const char* lhs, const char* rhs, uk_index_t k1, uint32_t flags) {
+UK_INLINE void block(char* out, const char* lhs, const char* rhs, uk_index_t k1, uint32_t flags,
+                     typename P::Acc& sums) {
   constexpr int kRow = uk::block_first_row(M0, kBlocks, kBlock);
   constexpr int kRows = uk::block_first_row(M0, kBlocks, kBlock + 1) - kRow;
   constexpr int kVectors = N0 / P::kLanes;
+  constexpr int kSummedRows = P::kSumsRows && kBlock == 0 ? M0 : 0;
   constexpr int kRowBytes = N0 * P::kOutBytes, kVectorBytes = P::kLanes * P::kOutBytes;
   out += kRow * kRowBytes;
   typename P::Acc acc[kRows][kVectors];
@@ -113,14 +118,13 @@ UK_INLINE void block(char* out, const char* lhs, const char* rhs, uk_index_t k1,
       UK_UNROLL for (int j = 0; j < kVectors; ++j) acc[i][j] = P::zero();
     }
   }
-  typename P::Acc sums = P::zero();
   if (kPrefetchBlocks > 0 && (flags & UK_MMT4D_PREFETCH_RHS)) {
     const uintptr_t ahead = prefetch_start<kPrefetchBlocks>(rhs, k1 * N0 * P::kRhsBytes, kBlock);
-    k_loop<P, M0, N0, kPrefetchBlocks>(acc, sums, lhs, kRow, rhs, k1, ahead);
+    k_loop<P, M0, N0, kPrefetchBlocks, kSummedRows>(acc, sums, lhs, kRow, rhs, k1, ahead);
   } else {
-    k_loop<P, M0, N0, 0>(acc, sums, lhs, kRow, rhs, k1, 0);
+    k_loop<P, M0, N0, 0, kSummedRows>(acc, sums, lhs, kRow, rhs, k1, 0);
   }
-  if constexpr (P::kSumsRows) P::subtract_sums(acc, sums);
+  if constexpr (P::kSumsRows) P::subtract_sums(acc, sums, kRow);
   UK_UNROLL for (int i = 0; i < kRows; ++i) {
     UK_UNROLL for (int j = 0; j < kVectors; ++j) {
       P::store_out(out + i * kRowBytes + j * kVectorBytes, acc[i][j]);
@@ -129,11 +133,12 @@ UK_INLINE void block(char* out, const char* lhs, const char* rhs, uk_index_t k1,
 }
 
 template <class P, int M0, int N0, int kBlocks, bool kShare, int kBlock = 0>
-UK_INLINE void blocks(char* out, const char* lhs, const char* rhs, uk_index_t k1, uint32_t flags) {
+UK_INLINE void blocks(char* out, const char* lhs, const char* rhs, uk_index_t k1, uint32_t flags,
+                      typename P::Acc& sums) {
   if constexpr (kBlock < kBlocks) {
     constexpr int kPrefetchBlocks = kShare ? kBlocks : kBlock == 0 ? 1 : 0;
-    block<P, M0, N0, kBlocks, kBlock, kPrefetchBlocks>(out, lhs, rhs, k1, flags);
-    blocks<P, M0, N0, kBlocks, kShare, kBlock + 1>(out, lhs, rhs, k1, flags);
+    block<P, M0, N0, kBlocks, kBlock, kPrefetchBlocks>(out, lhs, rhs, k1, flags, sums);
+    blocks<P, M0, N0, kBlocks, kShare, kBlock + 1>(out, lhs, rhs, k1, flags, sums);
   }
 }
 
@@ -149,7 +154,8 @@ UK_INLINE void mmt4d_tile(void* out, const void* lhs, const void* rhs, uk_index_
   for_steps<kShare, M0 * P::kLhsBytes, N0 * P::kRhsBytes>(
       lhs, rhs, k1, flags,
       [out](const char* lhs, const char* rhs, uk_index_t steps, uint32_t flags) UK_INLINE_LAMBDA {
-        blocks<P, M0, N0, kBlocks, kShare>(static_cast<char*>(out), lhs, rhs, steps, flags);
+        typename P::Acc sums = P::zero();
+        blocks<P, M0, N0, kBlocks, kShare>(static_cast<char*>(out), lhs, rhs, steps, flags, sums);
       });
 }
 

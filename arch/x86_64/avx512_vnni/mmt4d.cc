@@ -24,7 +24,7 @@ struct U8S8 : Avx512S32Out, Avx512DirectOperands {
 
 // s8 by s8 on VPDPBUSD, which wants one operand unsigned: flipping the sign bit of the RHS adds 128
 // to each of its elements, and so 128 times the sum of its row to each result. One more dot a step
-// takes these: of a block's rows as they lie in memory, lane i has row i. Flipping the LHS instead
+// takes these: of the rows as they lie in memory, lane i has row i. Flipping the LHS instead
 // would cost a dot a vector of columns, for their sums, and rewriting the rows.
 struct S8S8 : Avx512S32Out, Avx512DirectOperands {
   static constexpr int kK0 = 4, kTemporaries = 2;  // the sign bits, the sums of rows
@@ -40,11 +40,11 @@ struct S8S8 : Avx512S32Out, Avx512DirectOperands {
     return ::sum_rows<Rows>(sums, rows);
   }
   template <int Rows, int Vectors>
-  static UK_INLINE void subtract_sums(Acc (&acc)[Rows][Vectors], Acc sums) {
+  static UK_INLINE void subtract_sums(Acc (&acc)[Rows][Vectors], Acc sums, int row) {
     alignas(64) char lanes[64];
     _mm512_store_si512(lanes, sums);
     UK_UNROLL for (int i = 0; i < Rows; ++i) {
-      const Acc sum = _mm512_set1_epi32(load_s32(lanes + 4 * i));
+      const Acc sum = _mm512_set1_epi32(load_s32(lanes + 4 * (row + i)));
       UK_UNROLL for (int j = 0; j < Vectors; ++j) acc[i][j] = _mm512_sub_epi32(acc[i][j], sum);
     }
   }
