@@ -48,6 +48,7 @@ class Level:
     s16_dot: int
     byte_dot: int
     byte_flip: int
+    wide: int
     features: frozenset[str]  # the tails of UK_CPU_*
 
 

@@ -37,6 +37,10 @@ def registers_needed(p: Primitive, rows: int, vectors: int, decoded: bool) -> in
         operands = columns + p.parts  # the row's parts for all of the step
     else:
         operands = columns * vectors + row
+    if p.parts > 2 and p.dot_cost.total > 1:
+        # A sum lands in the register of its product, not of its accumulator. After several parts GCC
+        # finds its way back by the stack, unless as many registers are free.
+        operands = max(operands, rows * vectors - temporaries)
     return rows * vectors + operands + temporaries
 
 

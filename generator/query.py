@@ -75,7 +75,7 @@ class _Dot:
     rows: int = 1
     instructions: int = 1
     columns_instructions: int = 0
-    block_instructions: int = 0
+    row_sum_instructions: int = 0
     temporaries: int = 0
     chain: int = _MULTIPLY_ADD_CHAIN
 
@@ -96,7 +96,7 @@ def _byte_dot(row: Row, level: Level) -> int:
     return 4 if level.byte_dot > 4 and row.tile.k0 % 4 == 0 else 0
 
 
-def _dot(row: Row, level: Level) -> _Dot:
+def _dot(row: Row, level: Level, wide: bool) -> _Dot:
     tile = row.tile
     assert isinstance(tile, Tile)
     dot = _Dot()
@@ -104,10 +104,10 @@ def _dot(row: Row, level: Level) -> _Dot:
         if BITS[tile.type.lhs] == 8 and _byte_dot(row, level):
             dot.k = _byte_dot(row, level)
             if level.byte_flip and tile.type.lhs == "s8":
-                dot.columns_instructions += 1
+                dot.columns_instructions += not wide
                 dot.temporaries += 1
                 if level.byte_flip > 1 and tile.type.rhs == "s8":
-                    dot.block_instructions += 1
+                    dot.row_sum_instructions += 1
                     dot.temporaries += 1
         else:
             dot.k = level.s16_k if tile.k0 % level.s16_k == 0 else 1
@@ -141,7 +141,13 @@ def _is_bf16_pair(tile: Tile) -> bool:
 
 
 @cache
-def _cost_per_step(row: Row) -> int:
+def _is_wide(arch: str, cpu: str) -> bool:
+    features = level_of_cpu(arch, cpu)
+    return any(level.wide and level.features <= features for level in library.levels(arch).values())
+
+
+@cache
+def _cost_per_step(row: Row, wide: bool) -> int:
     tile = row.tile
     assert isinstance(tile, Tile)
     level = library.levels(tile.arch)[tile.isa]
@@ -149,7 +155,7 @@ def _cost_per_step(row: Row) -> int:
     vector_bits = level.vector_bytes * 8
     per_columns_instruction = _PER_INSTRUCTION if level.lhs_by_lane else _PER_COLUMNS_INSTRUCTION
     vectors = -(-tile.n0 * lane_bits // vector_bits)
-    dot = _dot(row, level)
+    dot = _dot(row, level, wide)
     dots = tile.k0 // dot.k
     registers = level.vector_registers - dot.temporaries
     parts = -(-vectors // (registers - 2 if tile.m0 == 1 else (registers - 1) // 2))
@@ -169,13 +175,15 @@ def _cost_per_step(row: Row) -> int:
     def block_cost(rows: int, columns_staged: bool) -> int:
         row_instructions = -(-rows // dot.rows) * dot.rows * dot.instructions
         columns_instructions = 0 if columns_staged else dot.columns_instructions
-        ports = dots * (_PER_INSTRUCTION * (row_instructions * part + dot.block_instructions)
-                        + per_columns_instruction * columns_instructions * part)
+        ports = dots * part * (_PER_INSTRUCTION * row_instructions
+                               + per_columns_instruction * columns_instructions)
         row_loads = -(-rows * dot.k * lhs_bits // vector_bits) if level.lhs_by_lane else rows
         column_loads = dots if columns_staged else -(-tile.k0 * rhs_bits // lane_bits)
         loads = _PER_LOAD * (row_loads * dots + column_loads * part)
         if part == 1:
             loads += loads // _LONE_VECTOR_LOADS
+        if wide:
+            return max(ports, loads, dot.chain * dots)
         busy = max(ports, loads) + min(ports, loads) // _OVERLAP
         return (max(busy, dot.chain * dots) + -(-_PER_LINE * bits_read(rows) // _LINE_BITS)
                 + _PER_LOOP)
@@ -190,7 +198,7 @@ def _cost_per_step(row: Row) -> int:
         times_staged = parts * blocks if row.origin == "hand" else 1
         return (parts * (larger_blocks * block_cost(rows + 1, columns_staged)
                          + (blocks - larger_blocks) * block_cost(rows, columns_staged))
-                + times_staged * rows_staging())
+                + times_staged * rows_staging() + _PER_INSTRUCTION * dots * dot.row_sum_instructions)
 
     plain = cost_of_blocks(False)
     if row.origin == "hand" or level.lhs_by_lane or dot.columns_instructions == 0:
@@ -198,17 +206,19 @@ def _cost_per_step(row: Row) -> int:
     return min(plain, cost_of_blocks(True) + _PER_STAGED_VECTOR * vectors * dots)
 
 
-def _order(row: Row, m: int, n: int, k: int) -> tuple:
-    """The best row is the least: by cost, padding, the larger tile, the wider one, K0."""
+def _order(row: Row, wide: bool, m: int, n: int, k: int) -> tuple:
+    """The best row is the least: by cost, padding, the larger tile, the squarer, the wider one, K0."""
     tile = row.tile
     assert isinstance(tile, Tile)
 
     def tiles(size: int, of: int) -> float:
         return float(-(-size // of)) if size > 0 else _LARGE / of
 
-    cost = tiles(m, tile.m0) * tiles(n, tile.n0) * tiles(k, tile.k0) * float(_cost_per_step(row))
-    padded = tiles(max(m, 1), tile.m0) * tile.m0 * tiles(max(n, 1), tile.n0) * tile.n0
-    return cost, padded, -tile.m0 * tile.n0, -tile.n0, -tile.k0
+    cost = (tiles(m, tile.m0) * tiles(n, tile.n0) * tiles(k, tile.k0)
+            * float(_cost_per_step(row, wide)))
+    padded = (tiles(m if m > 0 else _LARGE, tile.m0) * tile.m0
+              * tiles(n if n > 0 else _LARGE, tile.n0) * tile.n0)
+    return cost, padded, -tile.m0 * tile.n0, tile.m0 + tile.n0, -tile.n0, -tile.k0
 
 
 # ---------------------------------------------------------------- the query
@@ -230,7 +240,8 @@ def query_row(arch: str, level: str, type_name: str, m: int, n: int, k: int, fix
     if not fitting:
         fixed_text = "x".join(str(fixed or "*") for fixed in (fixed_m0, fixed_n0, fixed_k0))
         raise RequestError(f"no tile of {type_name} is {fixed_text} on {level}")
-    return min(fitting, key=lambda row: _order(row, m, n, k))
+    wide = _is_wide(arch, level)
+    return min(fitting, key=lambda row: _order(row, wide, m, n, k))
 
 
 def query_tile_sizes(arch: str, level: str, type_name: str, m: int, n: int, k: int,

@@ -35,10 +35,12 @@ def _every(m0s: Iterable[int], n0s: Iterable[int]) -> tuple[str, ...]:
 
 
 _NARROW_TO_SQUARE = (1, 2, 4, 8, 16)
-# x86_64. Beside the powers of two: the shapes that fill the 16 registers of AVX2 and the 32 of AVX-512, and
-# one row of enough vectors to hide the latency of a multiplication.
-_SHAPES = (*_every(_NARROW_TO_SQUARE, (8, 16, 32)), "6x16", "14x32", "1x64")
-_SHAPES_F64 = (*_every(_NARROW_TO_SQUARE, (4, 8, 16)), "6x8", "14x16", "1x32")
+# x86_64. Beside the powers of two: the shapes that fill the 16 registers of AVX2 and the 32 of AVX-512, those
+# that leave few M above 16 with much padding (128 = 10 * 13 - 2, 17 = 2 * 9 - 1), and one row of enough
+# vectors to hide the latency of a multiplication.
+_LITTLE_PADDING = (9, 13)
+_SHAPES = (*_every(_NARROW_TO_SQUARE, (8, 16, 32)), *_every(_LITTLE_PADDING, (32,)), "6x16", "14x32", "1x64")
+_SHAPES_F64 = (*_every(_NARROW_TO_SQUARE, (4, 8, 16)), *_every(_LITTLE_PADDING, (16,)), "6x8", "14x16", "1x32")
 _SHAPES_ROUNDING_EACH_STEP = (*_every(_NARROW_TO_SQUARE, (8, 16)), "1x64")
 
 _X86_64 = (

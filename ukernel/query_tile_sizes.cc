@@ -12,7 +12,8 @@ namespace {
 // the ports busy for 84 % of the time. Where both kinds of ports are busy they get into each
 // other's way. What brings columns into the form that dots take finds gaps between these on x86,
 // and half of it is free. A cycle and a half stand for the loop, and less than one for a cache line
-// of operands on its way to L1: it decides between tiles of equal dots.
+// of operands on its way to L1: it decides between tiles of equal dots. A wide core was measured to
+// do all that beside its dots, so that padding decides there.
 constexpr int kPerInstruction = 2, kPerColumnsInstruction = 1, kPerLoad = 2, kPerLoop = 6,
               kPerLine = 3, kOverlap = 8;
 // Blocks of one vector, which load a row for each dot, were measured to take a quarter longer than
@@ -33,7 +34,7 @@ struct Dot {
   int rows;                  // that it takes at once: two to a matrix instruction, used or not
   int instructions;          // for a row and a vector of columns
   int columns_instructions;  // for a vector of columns, whatever the rows
-  int block_instructions;    // for a block
+  int row_sum_instructions;  // for the tile
   int temporaries;           // registers beside accumulators, columns and one row
   int chain;                 // from one dot into an accumulator to the next
 };
@@ -63,16 +64,16 @@ bool is_bf16_pair(const uk_tile_row_t& row, const Mmt4dType& type) {
          (type.flag == UK_MMT4D_TYPE_BF16BF16F32 || type.flag == UK_MMT4D_TYPE_BF16BF16BF16);
 }
 
-Dot dot_of(const uk_tile_row_t& row, const Mmt4dType& type, const VectorUnit& unit) {
+Dot dot_of(const uk_tile_row_t& row, const Mmt4dType& type, const VectorUnit& unit, bool wide) {
   Dot dot = {1, 1, 1, 0, 0, 0, kMultiplyAddChain};
   if (row.numerics == UK_NUMERICS_EXACT) {
     if (type.lhs_bits == 8 && byte_dot(row, unit)) {
       dot.k = byte_dot(row, unit);
       if (unit.byte_flip && type.flag != UK_MMT4D_TYPE_U8S8S32) {
-        dot.columns_instructions += 1;
+        if (!wide) dot.columns_instructions += 1;  // else on ports that do not multiply
         dot.temporaries += 1;
         if (unit.byte_flip > 1 && type.rhs_bits == 8) {
-          dot.block_instructions += 1;
+          dot.row_sum_instructions += 1;
           dot.temporaries += 1;
         }
       }
@@ -110,11 +111,12 @@ int rounded_up(int a, int b) { return (a + b - 1) / b; }
 // One k step of a tile. Costs are in quarter cycles.
 class Step {
  public:
-  Step(const uk_tile_row_t& row, const Mmt4dType& type, const VectorUnit& unit)
+  Step(const uk_tile_row_t& row, const Mmt4dType& type, const VectorUnit& unit, bool wide)
       : row_(row),
         type_(type),
         unit_(unit),
-        dot_(dot_of(row, type, unit)),
+        wide_(wide),
+        dot_(dot_of(row, type, unit, wide)),
         dots_(row.k0 / dot_.k),
         lane_bits_(lane_bits(row, type, unit)),
         vectors_(rounded_up(row.n0 * lane_bits_, vector_bits())) {
@@ -147,7 +149,7 @@ class Step {
     const int times_staged = row_.origin == UK_ORIGIN_HAND ? parts_ * blocks_ : 1;
     return parts_ * (larger_blocks * block_cost(rows + 1, columns_staged) +
                      (blocks_ - larger_blocks) * block_cost(rows, columns_staged)) +
-           times_staged * rows_staging();
+           times_staged * rows_staging() + kPerInstruction * dots_ * dot_.row_sum_instructions;
   }
 
   // Of rows that are not broadcast as they lie in the panel.
@@ -163,18 +165,19 @@ class Step {
     const int per_columns_instruction =
         unit_.lhs_by_lane ? kPerInstruction : kPerColumnsInstruction;
     const int ports =
-        dots_ * (kPerInstruction * (row_instructions * part_ + dot_.block_instructions) +
-                 per_columns_instruction * columns_instructions * part_);
+        dots_ * part_ *
+        (kPerInstruction * row_instructions + per_columns_instruction * columns_instructions);
     const int row_loads =
         unit_.lhs_by_lane ? rounded_up(rows * dot_.k * type_.lhs_bits, vector_bits()) : rows;
     const int column_loads =
         columns_staged ? dots_ : rounded_up(row_.k0 * type_.rhs_bits, lane_bits_);
     int loads = kPerLoad * (row_loads * dots_ + column_loads * part_);
     if (part_ == 1) loads += loads / kLoneVectorLoads;
-    const int busy = ports > loads ? ports + loads / kOverlap : loads + ports / kOverlap;
+    const int most = ports > loads ? ports : loads, least = ports > loads ? loads : ports;
+    const int busy = wide_ ? most : most + least / kOverlap;
     const int chain = dot_.chain * dots_;
-    return (busy > chain ? busy : chain) + rounded_up(kPerLine * bits_read(rows), kLineBits) +
-           kPerLoop;
+    const int beside = wide_ ? 0 : rounded_up(kPerLine * bits_read(rows), kLineBits) + kPerLoop;
+    return (busy > chain ? busy : chain) + beside;
   }
 
   // From beyond L1, by the mean block. Rows of other blocks come along in its cache lines; half of
@@ -190,31 +193,34 @@ class Step {
   const uk_tile_row_t& row_;
   const Mmt4dType& type_;
   const VectorUnit& unit_;
+  const bool wide_;
   const Dot dot_;
   const int dots_, lane_bits_, vectors_;
   int parts_, part_, blocks_;
 };
 
-// Time for the whole matmul, padding included, in quarter cycles. An unknown size counts as large.
-// Doubles, as sizes may be anything; generator/query.py does the same operations in the same order.
+constexpr uk_index_t kLarge = 1 << 20;  // what an unknown size counts as
+
+// Time for the whole matmul, padding included, in quarter cycles. Doubles, as sizes may be
+// anything; generator/query.py does the same operations in the same order.
 double total_cost(const uk_tile_row_t& row, const Mmt4dType& type, const VectorUnit& unit,
-                  uk_index_t m, uk_index_t n, uk_index_t k) {
-  constexpr uk_index_t kLarge = 1 << 20;
+                  bool wide, uk_index_t m, uk_index_t n, uk_index_t k) {
   const double tiles_m = m > 0 ? static_cast<double>(ceil_div(m, row.m0)) : double(kLarge) / row.m0;
   const double tiles_n = n > 0 ? static_cast<double>(ceil_div(n, row.n0)) : double(kLarge) / row.n0;
   const double steps = k > 0 ? static_cast<double>(ceil_div(k, row.k0)) : double(kLarge) / row.k0;
-  return tiles_m * tiles_n * steps * static_cast<double>(Step(row, type, unit).cost());
+  return tiles_m * tiles_n * steps * static_cast<double>(Step(row, type, unit, wide).cost());
 }
 
 // Elements of the padded output.
 double padded_elements(const uk_tile_row_t& row, uk_index_t m, uk_index_t n) {
-  const double tiles_m = static_cast<double>(ceil_div(m > 0 ? m : 1, row.m0));
-  const double tiles_n = static_cast<double>(ceil_div(n > 0 ? n : 1, row.n0));
+  const double tiles_m = static_cast<double>(ceil_div(m > 0 ? m : kLarge, row.m0));
+  const double tiles_n = static_cast<double>(ceil_div(n > 0 ? n : kLarge, row.n0));
   return tiles_m * row.m0 * tiles_n * row.n0;
 }
 
 // A total order on shapes, so that the answer does not depend on the order of rows: cost, then the
-// least padding, then the larger tile (fewer calls), then the wider one.
+// least padding, then the larger tile (fewer calls), the squarer (operands are read less often) and
+// the wider one.
 bool is_better(const uk_tile_row_t& a, double a_cost, const uk_tile_row_t& b, double b_cost,
                uk_index_t m, uk_index_t n) {
   if (a_cost != b_cost) return a_cost < b_cost;
@@ -222,6 +228,7 @@ bool is_better(const uk_tile_row_t& a, double a_cost, const uk_tile_row_t& b, do
   if (a_padded != b_padded) return a_padded < b_padded;
   const uk_index_t a_area = uk_index_t{a.m0} * a.n0, b_area = uk_index_t{b.m0} * b.n0;
   if (a_area != b_area) return a_area > b_area;
+  if (a.m0 + a.n0 != b.m0 + b.n0) return a.m0 + a.n0 < b.m0 + b.n0;
   if (a.n0 != b.n0) return a.n0 > b.n0;
   return a.k0 > b.k0;
 }
@@ -262,13 +269,14 @@ extern "C" uk_status_t uk_query_tile_sizes(uint32_t mmt4d_flags, uk_index_t m, u
 
   const uk_tile_row_t* best = nullptr;
   double best_cost = 0;
+  const bool wide = cpu_is_wide(cpu_data);
   for (size_t i = 0; i < uk_tile_count(); ++i) {
     const uk_tile_row_t& row = *uk_tile_at(i);
     if (row.origin == UK_ORIGIN_GENERIC ||
         !row_is_eligible(row, UK_OP_MMT4D, mmt4d_flags, cpu_data) || !fits(fixed, row)) {
       continue;
     }
-    const double cost = total_cost(row, *type, vector_unit_of_row(i), m, n, k);
+    const double cost = total_cost(row, *type, vector_unit_of_row(i), wide, m, n, k);
     if (best && !is_better(row, cost, *best, best_cost, m, n)) continue;
     // A call with this shape may get the tile of another level, whose cost is another.
     if (select_tile(UK_OP_MMT4D, mmt4d_flags, row.m0, row.n0, row.k0, cpu_data) != &row) continue;

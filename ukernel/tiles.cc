@@ -21,14 +21,15 @@ struct IsaLevel {
   uint64_t features, field7_features;
 };
 
-#define UK_ISA_LEVEL(arch, isa, rank, registers, bytes, lhs_by_lane, fma, f16_fma, bf16_dot,   \
-                     s16_k, s16_dot, byte_dot, byte_flip, features, field7)                    \
-  constexpr IsaLevel kLevel_##arch##_##isa = {#isa,                                            \
-                                              rank,                                            \
-                                              {registers, bytes, lhs_by_lane, fma, f16_fma,    \
-                                               bf16_dot, s16_k, s16_dot, byte_dot, byte_flip}, \
-                                              features,                                        \
-                                              field7};
+#define UK_ISA_LEVEL(arch, isa, rank, registers, bytes, lhs_by_lane, fma, f16_fma, bf16_dot,       \
+                     s16_k, s16_dot, byte_dot, byte_flip, wide, features, field7)                  \
+  constexpr IsaLevel kLevel_##arch##_##isa = {                                                     \
+      #isa,                                                                                        \
+      rank,                                                                                        \
+      {registers, bytes, lhs_by_lane, fma, f16_fma, bf16_dot, s16_k, s16_dot, byte_dot, byte_flip, \
+       wide},                                                                                      \
+      features,                                                                                    \
+      field7};
 #include "ukernel/isa.inc"
 
 constexpr IsaLevel kLevels[] = {
@@ -285,6 +286,15 @@ const uk_tile_row_t* generic_mmt4d_row(uint32_t flags) {
 
 VectorUnit vector_unit_of_row(size_t row_index) {
   return row_index < kFunctionRowCount ? kRowLevels[row_index]->vectors : VectorUnit{};
+}
+
+bool cpu_is_wide(const uint64_t* cpu_data) {
+  for (const IsaLevel& level : kLevels) {
+    if (level.vectors.wide && has_features(cpu_data, level.features, level.field7_features)) {
+      return true;
+    }
+  }
+  return false;
 }
 
 }  // namespace uk

@@ -137,8 +137,8 @@ class ErrorTest(unittest.TestCase):
         self._check("unknown level 'sse9'; there are", "x86_64", "sse2+sse9", "f32f32f32", 1, 1, 1)
         self._check("N0 = -1 is negative", "x86_64", "sse2", "f32f32f32", 1, 1, 1, 0, -1)
         self._check("K0 = 3 splits a byte", "x86_64", "sse2", "s8s4s32", 1, 1, 1, 0, 0, 3)
-        self._check(r"no tile of f32f32f32 is 13x\*x1 on sse2", "x86_64", "sse2", "f32f32f32", 1, 1, 1,
-                    13, 0, 1)
+        self._check(r"no tile of f32f32f32 is 63x\*x1 on sse2", "x86_64", "sse2", "f32f32f32", 1, 1, 1,
+                    63, 0, 1)
 
     def test_levels_add_up(self) -> None:
         vnni, bf16, both = (level_of_cpu("x86_64", name) for name in (

@@ -295,7 +295,7 @@ INSTANTIATE_TEST_SUITE_P(
         QueryError{"NegativeN0", 0x01 | kFallback, {0, -1, 0}, UK_STATUS_BAD_TILE_SHAPE},
         QueryError{"NegativeK0", 0x01 | kFallback, {0, 0, -1}, UK_STATUS_BAD_TILE_SHAPE},
         QueryError{"OddK0", 0x08 | kFallback, {0, 0, 3}, UK_STATUS_SPLIT_BYTE},
-        QueryError{"NoTile", 0x01, {13, 0, 0}, UK_STATUS_NO_TILE}),
+        QueryError{"NoTile", 0x01, {63, 0, 0}, UK_STATUS_NO_TILE}),
     [](const auto& tested) { return tested.param.name; });
 
 TEST(QueryArguments, NullSizes) {
