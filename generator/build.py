@@ -125,7 +125,8 @@ class Compiler:
         target = re.search(r"^Target: (\S+)", self.version, re.MULTILINE)
         if self.id != "Clang" or not target or target[1].startswith(triple.partition("-")[0]):
             return []
-        return [f"--target={triple}"]
+        # Freestanding: tiles need no header of the target's C library, which may not be here.
+        return [f"--target={triple}", "-ffreestanding"]
 
     def flags(self, arch: str, level: str, kind: str) -> list[str]:
         return [*self.target_flags(arch), "-std=c++17", "-O3", *library.compiler_flags(arch, level, self.id),
