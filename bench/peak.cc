@@ -44,6 +44,18 @@ double measure_read_bandwidth(const void* data, size_t bytes, double seconds) {
   return static_cast<double>(blocks * kReadBlock) / best;
 }
 
+ReadLoop fastest_read_loop(const void* data, size_t bytes) {
+  ReadLoop best = nullptr;
+  double least = 0;
+  for (int round = 0; round < 3; ++round) {
+    for (const ReadLoop loop : read_loops()) {
+      const double seconds = seconds_of([&] { loop(data, bytes / kReadBlock); });
+      if (!best || seconds < least) best = loop, least = seconds;
+    }
+  }
+  return best;
+}
+
 double measure_memcpy(size_t bytes, double seconds) {
   if (bytes == 0) return 0;
   const std::unique_ptr<char[]> from(new char[bytes]), to(new char[bytes]);

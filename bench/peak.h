@@ -25,7 +25,7 @@ Peak measure_peak(uint32_t mmt4d_type, const char* isa, double seconds);
 // A figure above this is an error of measurement: clocks are exact to a percent at best.
 constexpr double kMaxPercentOfPeak = 101;
 
-// Bytes per second, the best of plain and prefetched reads of one pass over `bytes` at `data`.
+// Bytes per second, by the best of read_loops, of one pass over `bytes` at `data`.
 double measure_read_bandwidth(const void* data, size_t bytes, double seconds);
 
 // Bytes copied per second (counted once) by memcpy between two buffers of `bytes`.
@@ -47,11 +47,14 @@ struct PeakLoop {
 const PeakLoop* find_peak_loop(uint32_t mmt4d_type, const char* isa);
 std::vector<PeakLoop> all_peak_loops();
 
-// One pass over whole blocks of kReadBlock bytes; some of them prefetch. Only loops that this host
-// can run.
+// One pass over whole blocks of kReadBlock bytes; some of them prefetch, some read several streams
+// side by side. Only loops that this host can run.
 using ReadLoop = void (*)(const void* data, size_t blocks);
 constexpr size_t kReadBlock = 512;
 std::vector<ReadLoop> read_loops();
+
+// The one that reads `bytes` at `data` the fastest at present.
+ReadLoop fastest_read_loop(const void* data, size_t bytes);
 
 // ---------------------------------------------------------------- time
 

@@ -142,6 +142,30 @@ UK_DEFINE_PEAK_LOOP(uk_peak_loop_nibbles_zmm, UK_ZMM_SET_UP, UK_NIBBLES(UK_NIBBL
 UK_DEFINE_READ_LOOPS(read_sse, UK_OFFSETS_16, "movups \\o(%0), %%xmm0\n")
 UK_DEFINE_READ_LOOPS(read_avx512, UK_OFFSETS_64, "vmovups \\o(%0), %%zmm0\n")
 
+// The four quarters of the data side by side, as a core prefetches only so far ahead of each of its
+// streams. What is left of them is less than a block each and is read alone.
+#define UK_DEFINE_READ_LOOP_OF_STREAMS(name, offsets, load)                                          \
+  __attribute__((noinline)) static void name##_streams(const void* data, size_t blocks) {            \
+    const size_t quarter = blocks / 4 * 512;                                                         \
+    if (quarter > 0) {                                                                               \
+      const void* stream = data;                                                                     \
+      size_t steps = quarter / 128;                                                                  \
+      __asm__ volatile("1:\n.irp o," offsets "\n" load("(%0)") load("(%0,%2)") load("(%0,%2,2)")   \
+                           load("(%0,%3)") ".endr\n"                                               \
+                                           "add $128, %0\n"                                        \
+                                           "dec %1\n"                                              \
+                                           "jnz 1b\n"                                              \
+                       : "+r"(stream), "+r"(steps)                                                 \
+                       : "r"(quarter), "r"(3 * quarter)                                            \
+                       : "cc", "memory", UK_ALL_VECTOR_REGISTERS); \
+    }                                                                                                \
+    if (blocks % 4 > 0) name##_plain(static_cast<const char*>(data) + 4 * quarter, blocks % 4);      \
+  }
+#define UK_LOAD_SSE(address) "movups \\o" address ", %%xmm0\n"
+#define UK_LOAD_AVX512(address) "vmovups \\o" address ", %%zmm0\n"
+UK_DEFINE_READ_LOOP_OF_STREAMS(read_sse, "0,16,32,48,64,80,96,112", UK_LOAD_SSE)
+UK_DEFINE_READ_LOOP_OF_STREAMS(read_avx512, "0,64", UK_LOAD_AVX512)
+
 namespace uk::bench {
 namespace {
 
@@ -252,9 +276,10 @@ std::vector<PeakLoop> all_peak_loops() {
 
 std::vector<ReadLoop> read_loops() {
   if (__builtin_cpu_supports("avx512f")) {
-    return {read_avx512_plain, read_avx512_prefetch_2k, read_avx512_prefetch_16k};
+    return {read_avx512_plain, read_avx512_prefetch_2k, read_avx512_prefetch_16k,
+            read_avx512_streams};
   }
-  return {read_sse_plain, read_sse_prefetch_2k, read_sse_prefetch_16k};
+  return {read_sse_plain, read_sse_prefetch_2k, read_sse_prefetch_16k, read_sse_streams};
 }
 
 }  // namespace uk::bench

@@ -198,17 +198,6 @@ void bench_mmt4d(benchmark::State& state, const uk_tile_row_t* row, size_t panel
   state.SetLabel("of " + std::string(peak->instruction));
 }
 
-// The fastest at present of the loops that read `bytes` at `data`.
-ReadLoop best_read_loop(const char* data, size_t bytes) {
-  ReadLoop best = nullptr;
-  double least = 0;
-  for (const ReadLoop loop : read_loops()) {
-    const double seconds = seconds_of([&] { loop(data, bytes / kReadBlock); });
-    if (!best || seconds < least) best = loop, least = seconds;
-  }
-  return best;
-}
-
 // What a product with one row is made of: panels of the RHS, one after another, from memory.
 void bench_streaming(benchmark::State& state, const uk_tile_row_t* row) {
   const Mmt4dType type = *find_mmt4d_type(row->flags);
@@ -230,7 +219,7 @@ void bench_streaming(benchmark::State& state, const uk_tile_row_t* row) {
       }
     }
   };
-  const ReadLoop read = best_read_loop(rhs, panels * panel_bytes);
+  const ReadLoop read = fastest_read_loop(rhs, panels * panel_bytes);
   for (auto _ : state) {
     const Pair pair = time_in_turns(run, [&](uint64_t n) {
       for (; n > 0; --n) read(rhs, panels * panel_bytes / kReadBlock);

@@ -142,15 +142,10 @@ class PeakEntrant {
   uint64_t rounds_;
 };
 
-// Reads what is larger than the last-level cache, by the loop that is fastest at present.
+// Reads what is larger than the last-level cache.
 Entrant read_entrant(const char* data, size_t bytes) {
-  ReadLoop best = nullptr;
-  double least = 0;
-  for (const ReadLoop loop : read_loops()) {
-    const double seconds = seconds_of([&] { loop(data, bytes / kReadBlock); });
-    if (!best || seconds < least) best = loop, least = seconds;
-  }
-  return Entrant(1, kSliceSeconds, [=](int, int64_t) { best(data, bytes / kReadBlock); });
+  const ReadLoop read = fastest_read_loop(data, bytes);
+  return Entrant(1, kSliceSeconds, [=](int, int64_t) { read(data, bytes / kReadBlock); });
 }
 
 uk_problem_t make_problem(const Cell& cell, Setting& setting) {
