@@ -1,7 +1,7 @@
 """uk_query_tile_sizes without the library: for compilers that compile for another CPU.
 
-The cost model is that of ukernel/query_tile_sizes.cc, where its figures are explained, with the same
-operations in the same order, so that both give the same answers.
+The cost model is that of ukernel/tile_cost.cc, where its figures are explained, with the same operations
+in the same order, so that both give the same answers.
 """
 
 from __future__ import annotations
@@ -141,13 +141,13 @@ def _is_bf16_pair(tile: Tile) -> bool:
 
 
 @cache
-def _is_wide(arch: str, cpu: str) -> bool:
+def is_wide(arch: str, cpu: str) -> bool:
     features = level_of_cpu(arch, cpu)
     return any(level.wide and level.features <= features for level in library.levels(arch).values())
 
 
 @cache
-def _cost_per_step(row: Row, wide: bool) -> int:
+def step_cost(row: Row, wide: bool) -> int:
     tile = row.tile
     assert isinstance(tile, Tile)
     level = library.levels(tile.arch)[tile.isa]
@@ -215,7 +215,7 @@ def _order(row: Row, wide: bool, m: int, n: int, k: int) -> tuple:
         return float(-(-size // of)) if size > 0 else _LARGE / of
 
     cost = (tiles(m, tile.m0) * tiles(n, tile.n0) * tiles(k, tile.k0)
-            * float(_cost_per_step(row, wide)))
+            * float(step_cost(row, wide)))
     padded = (tiles(m if m > 0 else _LARGE, tile.m0) * tile.m0
               * tiles(n if n > 0 else _LARGE, tile.n0) * tile.n0)
     return cost, padded, -tile.m0 * tile.n0, tile.m0 + tile.n0, -tile.n0, -tile.k0
@@ -240,7 +240,7 @@ def query_row(arch: str, level: str, type_name: str, m: int, n: int, k: int, fix
     if not fitting:
         fixed_text = "x".join(str(fixed or "*") for fixed in (fixed_m0, fixed_n0, fixed_k0))
         raise RequestError(f"no tile of {type_name} is {fixed_text} on {level}")
-    wide = _is_wide(arch, level)
+    wide = is_wide(arch, level)
     return min(fitting, key=lambda row: _order(row, wide, m, n, k))
 
 

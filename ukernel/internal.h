@@ -58,11 +58,15 @@ struct VectorUnit {
       wide;
 };
 
-// Of the level of a tile function row.
-VectorUnit vector_unit_of_row(size_t row_index);
+// Of the level of a tile function row of the table.
+VectorUnit vector_unit_of_row(const uk_tile_row_t& row);
 
 // Whether one of the CPU's levels is `wide`.
 bool cpu_is_wide(const uint64_t* cpu_data);
+
+// Quarter cycles of a k step of an mmt4d row of the table, with a function, its operands in L1 or
+// on their way there.
+int tile_step_cost(const uk_tile_row_t& row, bool wide);
 
 // ---------------------------------------------------------------- the scalar path
 
@@ -78,6 +82,8 @@ constexpr uk_index_t kPanelBytes = 128 << 10;     // an LHS and an RHS panel: th
 constexpr uk_index_t kLhsBlockBytes = 512 << 10;  // the LHS panels that an RHS panel meets in L2
 constexpr uk_index_t kOutBlockBytes = 64 << 10;   // OUT stays in L2 between two blocks of K
 constexpr uk_index_t kStreamBytes = 4 << 20;      // an RHS this large comes from memory
+constexpr uk_index_t kSideBySideBytes = 4 << 10;  // of each of two panels that are read in turns
+constexpr uk_index_t kMemoryBytes = 2;            // in a quarter cycle: what a core reads at most
 
 // ---------------------------------------------------------------- the walk of pack and unpack
 

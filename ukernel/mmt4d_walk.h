@@ -19,7 +19,11 @@ struct Mmt4dWalk {
   uk_index_t m, n, k;                                         // in tiles
   uk_index_t m0;                                              // rows of a tile
   uk_index_t lhs_step_bytes, rhs_step_bytes, out_tile_bytes;  // > 0
-  bool can_split_k;  // whether the accumulator holds the exact intermediate result
+  bool can_split_k;   // whether the accumulator holds the exact intermediate result
+  int step_cost = 0;  // quarter cycles of a k step (ukernel/tile_cost.cc); read if reads_rhs_once()
+
+  bool rhs_streams() const { return n * k * rhs_step_bytes >= kStreamBytes; }
+  bool reads_rhs_once() const { return rhs_streams() && m == 1; }
 
   // Calls one_tile(i, j, k, k1, prefetch_rhs) for each tile (i, j) of OUT, where the k1 steps from
   // k on come in increasing order of k. Blocks of tiles keep the panels in cache. K = 0 makes one
@@ -33,10 +37,18 @@ struct Mmt4dWalk {
       k_block = equal_block(k, larger(kPanelBytes / (lhs_step_bytes + rhs_step_bytes), 16));
     }
     const uk_index_t m_block = equal_block(m, kLhsBlockBytes / (lhs_step_bytes * k_block));
-    const uk_index_t n_block = equal_block(n, kOutBlockBytes / (m_block * out_tile_bytes));
-    // A tile of one row does little but read the RHS: its loads run far ahead by themselves, and
-    // prefetches would only take their place (Zen 4: 3 to 26 % slower with them).
-    const bool prefetch = m0 > 1 && n * k * rhs_step_bytes >= kStreamBytes;
+    uk_index_t n_block = equal_block(n, kOutBlockBytes / (m_block * out_tile_bytes));
+    // A core prefetches by itself, but only so far ahead of each stream of reads, and up to the end
+    // of a page. Where tiles wait for memory, two panels side by side keep more on its way than
+    // prefetches for one do; where they have more to do with what they read, prefetches cost less.
+    // The loads of a single row run far ahead by themselves.
+    const bool side_by_side =
+        reads_rhs_once() && m0 > 1 && can_split_k && rhs_step_bytes > kMemoryBytes * step_cost;
+    if (side_by_side) {
+      n_block = 2;
+      k_block = larger(kSideBySideBytes / rhs_step_bytes, 1);
+    }
+    const bool prefetch = rhs_streams() && m0 > 1 && !side_by_side;
 
     for (uk_index_t i0 = 0; i0 < m; i0 += m_block) {
       for (uk_index_t j0 = 0; j0 < n; j0 += n_block) {

@@ -284,8 +284,9 @@ const uk_tile_row_t* generic_mmt4d_row(uint32_t flags) {
   return nullptr;
 }
 
-VectorUnit vector_unit_of_row(size_t row_index) {
-  return row_index < kFunctionRowCount ? kRowLevels[row_index]->vectors : VectorUnit{};
+VectorUnit vector_unit_of_row(const uk_tile_row_t& row) {
+  const auto i = static_cast<size_t>(&row - kRows);
+  return i < kFunctionRowCount ? kRowLevels[i]->vectors : VectorUnit{};
 }
 
 bool cpu_is_wide(const uint64_t* cpu_data) {

@@ -385,16 +385,16 @@ TEST_P(Mmt4dTilesAtLevel, BlocksOfMAndK) {
   }
 }
 
-// An RHS too large for the caches is prefetched, past its end too.
+// An RHS too large for the caches. One row of panels may read several of them in turns, two
+// prefetch, past the RHS's end too.
 TEST_P(Mmt4dTilesAtLevel, StreamingRhs) {
   UK_SKIP_WITHOUT_LEVEL(GetParam().isa);
   for (const Request& r : requests()) {
     const uk_index_t k = (16 << 10) / rhs_step_bytes(r.tile);
     const uk_index_t n = kBeyondCaches / (k * rhs_step_bytes(r.tile)) + 1;
-    for (const Strides strides : {Strides::kDense, Strides::kZeroForInputs}) {
-      check({r.flags, 2, n, k, r.tile, strides}, cpu.data());
-      if (HasFatalFailure()) return;
-    }
+    check({r.flags, 1, n, k, r.tile, Strides::kDense}, cpu.data());
+    check({r.flags, 2, n, k, r.tile, Strides::kZeroForInputs}, cpu.data());
+    if (HasFatalFailure()) return;
   }
 }
 

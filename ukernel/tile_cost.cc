@@ -1,0 +1,208 @@
+// The cost of a tile's k step, under a model of the K loop.
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions; see LICENSE.
+#include "ukernel/internal.h"
+#include "ukernel/tile.h"
+
+namespace uk {
+namespace {
+
+// Quarter cycles on a core with two ports that multiply vectors and two that load. An accumulator
+// takes its next product after four cycles, in practice 4.75: eight of them were measured to keep
+// the ports busy for 84 % of the time. Where both kinds of ports are busy they get into each
+// other's way. What brings columns into the form that dots take finds gaps between these on x86,
+// and half of it is free. A cycle and a half stand for the loop, and less than one for a cache line
+// of operands on its way to L1: it decides between tiles of equal dots. A wide core was measured to
+// do all that beside its dots, so that padding decides there.
+constexpr int kPerInstruction = 2, kPerColumnsInstruction = 1, kPerLoad = 2, kPerLoop = 6,
+              kPerLine = 3, kOverlap = 8;
+// Blocks of one vector, which load a row for each dot, were measured to take a quarter longer than
+// the loads do.
+constexpr int kLoneVectorLoads = 4;
+// To load a vector of rows or columns, bring it into the form that dots take, and store it where
+// they find it.
+constexpr int kPerStagedVector = 6;
+constexpr int kLineBits = 64 * 8;
+constexpr int kMultiplyAddChain = 19, kIntegerAddChain = 4;
+// Rounding to 16 bits in software, at every product: instructions that mostly wait for each other.
+constexpr int kRoundingInstructions = 8;
+constexpr int kRoundingChain = 160;
+
+// How tiles of a level multiply rows by vectors of columns: in dots of k products a lane.
+struct Dot {
+  int k;
+  int rows;                  // that it takes at once: two to a matrix instruction, used or not
+  int instructions;          // for a row and a vector of columns
+  int columns_instructions;  // for a vector of columns, whatever the rows
+  int row_sum_instructions;  // for the tile
+  int temporaries;           // registers beside accumulators, columns and one row
+  int chain;                 // from one dot into an accumulator to the next
+};
+
+// Whether f16 is the type of the sums too.
+bool sums_f16(const uk_tile_row_t& row, const Mmt4dType& type, const VectorUnit& unit) {
+  return unit.f16_fma && type.flag == UK_MMT4D_TYPE_F16F16F16 &&
+         row.numerics == UK_NUMERICS_ROUND_EACH_STEP;
+}
+
+int lane_bits(const uk_tile_row_t& row, const Mmt4dType& type, const VectorUnit& unit) {
+  return type.out_bits >= 32 || sums_f16(row, type, unit) ? type.out_bits : 32;
+}
+
+// The products that one instruction for bytes adds: of a matrix instruction, or of its half.
+int byte_dot(const uk_tile_row_t& row, const VectorUnit& unit) {
+  if (unit.byte_dot && row.k0 % unit.byte_dot == 0) return unit.byte_dot;
+  return unit.byte_dot > 4 && row.k0 % 4 == 0 ? 4 : 0;
+}
+
+bool is_bf16_dot(uint32_t numerics) {
+  return numerics == UK_NUMERICS_BF16_DOT || numerics == UK_NUMERICS_BF16_DOT_F32ACC;
+}
+
+bool is_bf16_pair(const uk_tile_row_t& row, const Mmt4dType& type) {
+  return row.k0 == 2 &&
+         (type.flag == UK_MMT4D_TYPE_BF16BF16F32 || type.flag == UK_MMT4D_TYPE_BF16BF16BF16);
+}
+
+Dot dot_of(const uk_tile_row_t& row, const Mmt4dType& type, const VectorUnit& unit, bool wide) {
+  Dot dot = {1, 1, 1, 0, 0, 0, kMultiplyAddChain};
+  if (row.numerics == UK_NUMERICS_EXACT) {
+    if (type.lhs_bits == 8 && byte_dot(row, unit)) {
+      dot.k = byte_dot(row, unit);
+      if (unit.byte_flip && type.flag != UK_MMT4D_TYPE_U8S8S32) {
+        if (!wide) dot.columns_instructions += 1;  // else on ports that do not multiply
+        dot.temporaries += 1;
+        if (unit.byte_flip > 1 && type.rhs_bits == 8) {
+          dot.row_sum_instructions += 1;
+          dot.temporaries += 1;
+        }
+      }
+    } else {
+      dot.k = row.k0 % unit.s16_k == 0 ? unit.s16_k : 1;
+      dot.instructions = unit.s16_dot;
+      if (dot.instructions > 1) dot.chain = kIntegerAddChain;  // the multiplication does not wait
+    }
+  } else if (is_bf16_dot(row.numerics)) {
+    dot.k = unit.bf16_dot && row.k0 % unit.bf16_dot == 0 ? unit.bf16_dot : 2;
+  } else {
+    dot.instructions = unit.fma;
+    if (row.numerics == UK_NUMERICS_ROUND_EACH_STEP && !sums_f16(row, type, unit)) {
+      dot.instructions += kRoundingInstructions;
+      dot.chain += kRoundingChain;
+      dot.temporaries += unit.registers / 2;
+    }
+  }
+  // An Arm instruction that takes 64 bits of a row for sums of 32 is a matrix instruction.
+  if (unit.lhs_by_lane && dot.k * type.lhs_bits == 64 && lane_bits(row, type, unit) == 32) {
+    dot.rows = 2;
+  }
+  if (dot.instructions > 1) dot.temporaries += 1;
+  for (int bits = type.rhs_bits * dot.k; bits < lane_bits(row, type, unit); bits *= 2) {
+    dot.columns_instructions += 1;  // widening
+  }
+  // The dots of a column lie side by side; a bf16 is the upper half of its f32, so that to tell two
+  // of them apart is to widen them.
+  if (row.k0 > dot.k && !is_bf16_pair(row, type)) dot.columns_instructions += 2;
+  return dot;
+}
+
+int rounded_up(int a, int b) { return (a + b - 1) / b; }
+
+// One k step of a tile. Costs are in quarter cycles.
+class Step {
+ public:
+  Step(const uk_tile_row_t& row, const Mmt4dType& type, const VectorUnit& unit, bool wide)
+      : row_(row),
+        type_(type),
+        unit_(unit),
+        wide_(wide),
+        dot_(dot_of(row, type, unit, wide)),
+        dots_(row.k0 / dot_.k),
+        lane_bits_(lane_bits(row, type, unit)),
+        vectors_(rounded_up(row.n0 * lane_bits_, vector_bits())) {
+    // Parts of the columns whose accumulators for one row fit the registers, then blocks of rows.
+    // One row multiplies one vector of columns after the other. Of several dots, the columns and
+    // the row of one are there beside what they are taken from.
+    int registers = unit.registers - dot_.temporaries;
+    parts_ = rounded_up(vectors_, row.m0 == 1 ? registers - 2 : (registers - 1) / 2);
+    part_ = rounded_up(vectors_, parts_);
+    if (dots_ > 1) registers -= part_ + 1;
+    blocks_ = block_count(registers, row.m0, part_);
+  }
+
+  int cost() const {
+    const int plain = cost_of_blocks(false);
+    if (row_.origin == UK_ORIGIN_HAND || unit_.lhs_by_lane || dot_.columns_instructions == 0) {
+      return plain;
+    }
+    // A generated tile of x86 stages its columns, once for all blocks, where that is cheaper.
+    const int staged = cost_of_blocks(true) + kPerStagedVector * vectors_ * dots_;
+    return staged < plain ? staged : plain;
+  }
+
+ private:
+  int vector_bits() const { return unit_.bytes * 8; }
+
+  int cost_of_blocks(bool columns_staged) const {
+    const int rows = row_.m0 / blocks_, larger_blocks = row_.m0 % blocks_;
+    // A hand-written tile stages its rows for each block, a generated one once.
+    const int times_staged = row_.origin == UK_ORIGIN_HAND ? parts_ * blocks_ : 1;
+    return parts_ * (larger_blocks * block_cost(rows + 1, columns_staged) +
+                     (blocks_ - larger_blocks) * block_cost(rows, columns_staged)) +
+           times_staged * rows_staging() + kPerInstruction * dots_ * dot_.row_sum_instructions;
+  }
+
+  // Of rows that are not broadcast as they lie in the panel.
+  int rows_staging() const {
+    const bool staged =
+        !unit_.lhs_by_lane && (type_.lhs_bits * dot_.k < lane_bits_ || type_.rhs_bits < 8);
+    return staged ? rounded_up(kPerStagedVector * row_.m0 * dots_ * lane_bits_, vector_bits()) : 0;
+  }
+
+  int block_cost(int rows, bool columns_staged) const {
+    const int row_instructions = rounded_up(rows, dot_.rows) * dot_.rows * dot_.instructions;
+    const int columns_instructions = columns_staged ? 0 : dot_.columns_instructions;
+    const int per_columns_instruction =
+        unit_.lhs_by_lane ? kPerInstruction : kPerColumnsInstruction;
+    const int ports =
+        dots_ * part_ *
+        (kPerInstruction * row_instructions + per_columns_instruction * columns_instructions);
+    const int row_loads =
+        unit_.lhs_by_lane ? rounded_up(rows * dot_.k * type_.lhs_bits, vector_bits()) : rows;
+    const int column_loads =
+        columns_staged ? dots_ : rounded_up(row_.k0 * type_.rhs_bits, lane_bits_);
+    int loads = kPerLoad * (row_loads * dots_ + column_loads * part_);
+    if (part_ == 1) loads += loads / kLoneVectorLoads;
+    const int most = ports > loads ? ports : loads, least = ports > loads ? loads : ports;
+    const int busy = wide_ ? most : most + least / kOverlap;
+    const int chain = dot_.chain * dots_;
+    const int beside = wide_ ? 0 : rounded_up(kPerLine * bits_read(rows), kLineBits) + kPerLoop;
+    return (busy > chain ? busy : chain) + beside;
+  }
+
+  // From beyond L1, by the mean block. Rows of other blocks come along in its cache lines; half of
+  // the columns are still in L1 for all blocks but the first.
+  int bits_read(int rows) const {
+    const int row_bits = type_.lhs_bits * row_.k0;
+    const int line = row_.m0 * row_bits < kLineBits ? row_.m0 * row_bits : kLineBits;
+    const int rows_bits = rows * row_bits > line ? rows * row_bits : line;
+    const int columns_bits = rounded_up(row_.n0, parts_) * type_.rhs_bits * row_.k0;
+    return rows_bits + columns_bits * (blocks_ + 1) / (2 * blocks_);
+  }
+
+  const uk_tile_row_t& row_;
+  const Mmt4dType& type_;
+  const VectorUnit& unit_;
+  const bool wide_;
+  const Dot dot_;
+  const int dots_, lane_bits_, vectors_;
+  int parts_, part_, blocks_;
+};
+
+}  // namespace
+
+int tile_step_cost(const uk_tile_row_t& row, bool wide) {
+  return Step(row, *find_mmt4d_type(row.flags), vector_unit_of_row(row), wide).cost();
+}
+
+}  // namespace uk
