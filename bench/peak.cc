@@ -7,6 +7,8 @@
 #include <cstring>
 #include <memory>
 
+#include "bench/median.h"
+
 namespace uk::bench {
 namespace {
 
@@ -45,13 +47,19 @@ double measure_read_bandwidth(const void* data, size_t bytes, double seconds) {
 }
 
 ReadLoop fastest_read_loop(const void* data, size_t bytes) {
+  constexpr int kRounds = 9;
+  const std::vector<ReadLoop> loops = read_loops();
+  std::vector<std::vector<double>> seconds(loops.size());
+  for (int round = 0; round < kRounds; ++round) {
+    for (size_t i = 0; i < loops.size(); ++i) {
+      seconds[i].push_back(seconds_of([&] { loops[i](data, bytes / kReadBlock); }));
+    }
+  }
   ReadLoop best = nullptr;
   double least = 0;
-  for (int round = 0; round < 3; ++round) {
-    for (const ReadLoop loop : read_loops()) {
-      const double seconds = seconds_of([&] { loop(data, bytes / kReadBlock); });
-      if (!best || seconds < least) best = loop, least = seconds;
-    }
+  for (size_t i = 0; i < loops.size(); ++i) {
+    const double usual = median(seconds[i]);
+    if (!best || usual < least) best = loops[i], least = usual;
   }
   return best;
 }

@@ -90,12 +90,21 @@ class Cell:
         """ukernel's speed by the best peer's."""
         return min(self.peers.values())
 
+    def uncertainty_of(self, name: str) -> float:
+        q1, median, q3 = (self.figures[name + end] for end in ("_q1", "", "_q3"))
+        return median_uncertainty(q1, median, q3, self.figures["pairs"])
+
     @property
     def uncertainty(self) -> tuple[float, str]:
-        """Of the most uncertain of the medians that the tables show, and its name."""
-        shown = {"peak%", "read%", "gain", NAIVE, self.best_peer} & self.figures.keys()
-        quartiles = {name: [self.figures[name + end] for end in ("_q1", "", "_q3")] for name in shown}
-        return max((median_uncertainty(*quartiles[name], self.figures["pairs"]), name) for name in shown)
+        """Of the most uncertain of the medians that bars are about, and its name."""
+        judged = {"peak%", "read%", "gain", self.best_peer} & self.figures.keys()
+        return max((self.uncertainty_of(name), name) for name in judged)
+
+    @property
+    def by_naive(self) -> str:
+        if NAIVE not in self.figures:
+            return ""
+        return "?" if self.uncertainty_of(NAIVE) > MOST_UNCERTAINTY else f"{self.figures[NAIVE]:.2f}"
 
     @property
     def is_disturbed(self) -> bool:
@@ -203,7 +212,7 @@ def _of_peak(results: Results) -> list[str]:
         rows.append([
             cell.type, cell.shape, f"{cell.figures['GFLOP/s']:.1f}",
             _judged(peak, bars.peak if bars and cell.m >= LARGE_M else None, f"{peak:.1f}"),
-            f"{cell.figures[NAIVE]:.2f}" if NAIVE in cell.figures else "",
+            cell.by_naive,
             _judged(cell.ratio, LEAST_RATIO, f"{cell.ratio:.2f}") if best else "",
             f"{best} {cell.figures[best + PEER_SPEED]:.1f}" if best else ""])
     return _table(["type", "M x N x K", "GFLOP/s", "% of peak", "by naive", "by best peer",

@@ -82,29 +82,32 @@ class TablesTest(unittest.TestCase):
         self.assertIn("one is wrong", ran.stderr)
 
     def test_a_disturbed_cell_is_named_and_counts_in_no_table(self) -> None:
-        wild = {**against(0.5, 1), "naive_q1": 0.45, "naive_q3": 0.6}  # 1.57 * 0.3 / 4
+        wild = {**against(0.5, 1), "one_q1": 0.45, "one_q3": 0.6}  # 1.57 * 0.3 / 4
         ran = self.run_on(cell("f32/1x2x3/packed/threads:1", **against(2, 2)),
                           cell("f32/4x5x6/packed/threads:1", **wild))
         self.assertEqual(ran.returncode, 0, ran.stderr)
         self.assertIn("| f32 | operands packed | 1 | 1 of 13 | 2.00 |", ran.stdout)
-        self.assertIn("than 5 %: f32 4x5x6 operands packed, threads: 1 (naive, 11.8 %).\n", ran.stdout)
+        self.assertIn("than 5 %: f32 4x5x6 operands packed, threads: 1 (one, 11.8 %).\n", ran.stdout)
         self.assertEqual(ran.stdout.count("4x5x6"), 1)
 
     def test_more_pairs_make_a_median_certain(self) -> None:
-        wild = {**against(0.5, 1), "naive_q1": 0.45, "naive_q3": 0.6}
+        wild = {**against(0.5, 1), "one_q1": 0.45, "one_q3": 0.6}
         ran = self.run_on(cell("f32/4x5x6/packed/threads:1", **{**wild, "pairs": 100}))
         self.assertIn("1 of 13", ran.stdout)
 
     def test_of_cells_measured_twice_the_most_certain_counts(self) -> None:
         name = "f32/4x5x6/packed/threads:1"
         certain = cell(name, **against(2, 2))
-        wild = cell(name, **{**against(1, 1), "naive_q3": 0.6})
+        wild = cell(name, **{**against(1, 1), "one_q3": 1.2})
         for cells in ((certain, wild), (wild, certain)):
             self.assertIn("2.00 at 4x5x6", self.run_on(*cells).stdout)
 
-    def test_only_what_the_tables_show_disturbs_a_cell(self) -> None:
+    def test_only_what_bars_are_about_disturbs_a_cell(self) -> None:
         ran = self.run_on(cell("f32/4x5x6/packed/threads:1", **{**against(0.5, 1), "two_q3": 3}))
         self.assertIn("1 of 13", ran.stdout)
+        ran = self.run_on(cell("f32/4x5x6/packed/threads:1", **{**against(0.5, 1), "naive_q3": 3}))
+        self.assertIn("1 of 13", ran.stdout)
+        self.assertIn("| f32 | 4x5x6 | 50.0 | 95.0 | ? | **0.50** |", ran.stdout)
 
     def test_a_run_of_disturbed_cells_alone_has_no_table(self) -> None:
         ran = self.run_on(cell("f32/4x5x6/packed/threads:1", **against(1, 1), **{"peak%_q1": 9}))

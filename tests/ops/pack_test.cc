@@ -473,6 +473,10 @@ constexpr LargeCase kLargePacks[] = {
      TilesLayout::kTight, UK_PACK_TRANSPOSE_INNER | UK_PACK_TRANSPOSE_OUTER, Edge::end, true},
     {"tiles of columns", square_tile, kEvenRow, MatrixLayout::kColumnsOfALargerMatrix,
      TilesLayout::kTight, 0, Edge::end, true},
+    {"rows of tiles", operand_tile, kOddRow, MatrixLayout::kRowsOfALargerMatrix,
+     TilesLayout::kTight, 0, Edge::end, true},
+    {"rows of transposed tiles", operand_tile, kEvenRow, MatrixLayout::kRowMajor,
+     TilesLayout::kTight, UK_PACK_TRANSPOSE_INNER, Edge::end, true},
 };
 constexpr LargeCase kLargeUnpacks[] = {
     {"not streamed", result_tile, kEvenRow, MatrixLayout::kRowMajor, TilesLayout::kTightTransposed,
