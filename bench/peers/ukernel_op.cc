@@ -3,6 +3,7 @@
 // Licensed under the Apache License v2.0 with LLVM Exceptions; see LICENSE.
 #include "bench/peers/ukernel_op.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -35,6 +36,10 @@ void must(uk_status_t status) {
   std::fprintf(stderr, "bench_ops: %s\n", uk_status_string(status));
   std::exit(1);
 }
+
+// Weights N x K that are packed for one product are multiplied block by block, in the caches. Of
+// weights K x N a block is a little of many rows, which costs more than that gains.
+constexpr int64_t kPackedBlockBytes = 1 << 20;
 
 struct Operation {
   uk_problem_t problem;
@@ -102,16 +107,51 @@ void* make(const uk_problem_t* problem) {
   return operation.release();
 }
 
+// The tiles of columns from `begin` to `end`, through a place for packed weights and results.
+void pack_and_multiply(const Operation& op, int64_t begin, int64_t end, char* packed_weights,
+                       char* packed_out) {
+  const uk_problem_t& p = op.problem;
+  const int64_t first = begin * op.rhs.tile_rows;
+  const int64_t columns = std::min(end * op.rhs.tile_rows, p.n) - first;
+  Packing weights = op.rhs;
+  weights.from.rows = columns;
+  const void* from = at(p.weights, first * weights.from.row_stride, op.type.rhs_bits);
+  must(pack_part(weights, from, packed_weights, p.cpu_data, 0, 1));
+  uk_mmt4d_params_t params = op.mmt4d;
+  params.rhs = packed_weights;
+  params.n = end - begin;
+  params.out = packed_out;
+  params.out_stride0 = params.n * params.m0 * params.n0;
+  must(uk_mmt4d(&params));
+  Result result = op.result;
+  result.n = columns;
+  must(unpack_part(params, result, at(p.out, first, op.type.out_bits), 0, 1));
+}
+
+void run_whole(Operation& op, int thread) {
+  const uk_problem_t& p = op.problem;
+  const int64_t begin = op.mmt4d.n * thread / p.threads,
+                end = op.mmt4d.n * (thread + 1) / p.threads;
+  const int64_t panel_bytes = op.rhs.panel() * op.type.rhs_bits / 8;
+  const int64_t block = p.weights_are_k_by_n
+                            ? std::max<int64_t>(end - begin, 1)
+                            : std::max<int64_t>(kPackedBlockBytes / panel_bytes, 1);
+  char* const packed_weights = op.copy(0) + begin * panel_bytes;
+  char* const packed_out = static_cast<char*>(op.mmt4d.out) +
+                           begin * op.mmt4d.m * op.mmt4d.m0 * op.mmt4d.n0 * op.type.out_bits / 8;
+  for (int64_t j = begin; j < end; j += block) {
+    pack_and_multiply(op, j, std::min(j + block, end), packed_weights, packed_out);
+  }
+}
+
 void run(void* operation, int copy, int thread) {
   Operation& op = as_operation(operation);
   const uk_problem_t& p = op.problem;
-  if (p.form == UK_FORM_WHOLE) {
-    must(pack_part(op.rhs, p.weights, op.copy(copy), p.cpu_data, thread, p.threads));
-  }
   if (p.form != UK_FORM_PACKED) {
     must(pack_part(op.lhs, p.lhs, op.packed_lhs.data(), p.cpu_data, thread, p.threads));
     op.barrier.wait();  // every thread reads all of the LHS
   }
+  if (p.form == UK_FORM_WHOLE) return run_whole(op, thread);
   const uk_mmt4d_params_t params = op.with_copy(copy);
   must(mmt4d_part(params, 1, thread, p.threads));
   if (p.form != UK_FORM_PACKED) must(unpack_part(params, op.result, p.out, thread, p.threads));
