@@ -53,6 +53,11 @@ constexpr int kVectorLanes = kVectorBytes / kLaneBytes;
 // Of L1: lines this far apart share a set, of this many lines.
 constexpr int kWayBytes = 4 << 10, kWays = 8;
 
+// A distance between lines; one that goes back is as far as any.
+UK_INLINE uk_index_t within_a_way(uk_index_t stride) {
+  return stride < 0 || stride > kWayBytes ? kWayBytes : stride;
+}
+
 // Rows -> columns: interleaves kCount vectors in every lane. With one lane and kUnit = 4,
 // kCount = 4:
 //
@@ -270,7 +275,7 @@ struct EvenColumns {
   UK_INLINE Pointer at(uk_index_t column) const { return base + column * stride; }
   UK_INLINE uk_index_t step() const { return stride; }
   // From one column to the next, on average, as far as cache sets tell.
-  UK_INLINE uk_index_t spread() const { return min(stride, kWayBytes); }
+  UK_INLINE uk_index_t spread() const { return within_a_way(stride); }
   // Bytes that are surely contiguous, from the start of some columns of kColumnBytes.
   template <int kColumnBytes>
   static constexpr int run() {
@@ -291,8 +296,7 @@ struct TileColumns {
   }
   UK_INLINE uk_index_t step() const { return kColumnBytes; }
   UK_INLINE uk_index_t spread() const {
-    return static_cast<uk_index_t>(static_cast<uint64_t>(min(tile_stride, kWayBytes)) /
-                                   kTileColumns);
+    return static_cast<uk_index_t>(static_cast<uint64_t>(within_a_way(tile_stride)) / kTileColumns);
   }
   template <int>
   static constexpr int run() {
