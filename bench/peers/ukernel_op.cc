@@ -37,8 +37,9 @@ void must(uk_status_t status) {
   std::exit(1);
 }
 
-// Weights N x K that are packed for one product are multiplied block by block, in the caches. Of
-// weights K x N a block is a little of many rows, which costs more than that gains.
+// Weights N x K that are packed for one product are multiplied block by block, in the caches, in
+// blocks of this size or the LHS's, which is read for each. Of weights K x N a block is a little of
+// many rows, which costs more than that gains.
 constexpr int64_t kPackedBlockBytes = 1 << 20;
 
 struct Operation {
@@ -133,9 +134,10 @@ void run_whole(Operation& op, int thread) {
   const int64_t begin = op.mmt4d.n * thread / p.threads,
                 end = op.mmt4d.n * (thread + 1) / p.threads;
   const int64_t panel_bytes = op.rhs.panel() * op.type.rhs_bits / 8;
-  const int64_t block = p.weights_are_k_by_n
-                            ? std::max<int64_t>(end - begin, 1)
-                            : std::max<int64_t>(kPackedBlockBytes / panel_bytes, 1);
+  const int64_t lhs_bytes = op.lhs.elements() * op.type.lhs_bits / 8;
+  const int64_t block_bytes = std::max(kPackedBlockBytes, lhs_bytes);
+  const int64_t block =
+      std::max<int64_t>(p.weights_are_k_by_n ? end - begin : block_bytes / panel_bytes, 1);
   char* const packed_weights = op.copy(0) + begin * panel_bytes;
   char* const packed_out = static_cast<char*>(op.mmt4d.out) +
                            begin * op.mmt4d.m * op.mmt4d.m0 * op.mmt4d.n0 * op.type.out_bits / 8;
