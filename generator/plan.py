@@ -41,6 +41,8 @@ def registers_needed(p: Primitive, rows: int, vectors: int, decoded: bool) -> in
         # A sum lands in the register of its product, not of its accumulator. After several parts GCC
         # finds its way back by the stack, unless as many registers are free.
         operands = max(operands, rows * vectors - temporaries)
+    elif p.parts > 2:
+        operands += 1  # Clang decodes a part of the columns ahead
     return rows * vectors + operands + temporaries
 
 
