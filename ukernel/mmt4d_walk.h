@@ -19,8 +19,8 @@ struct Mmt4dWalk {
   uk_index_t m, n, k;                                         // in tiles
   uk_index_t m0;                                              // rows of a tile
   uk_index_t lhs_step_bytes, rhs_step_bytes, out_tile_bytes;  // > 0
-  bool can_split_k;   // whether the accumulator holds the exact intermediate result
-  int step_cost = 0;  // quarter cycles of a k step (ukernel/tile_cost.cc); read if reads_rhs_once()
+  bool can_split_k;  // whether the accumulator holds the exact intermediate result
+  int step_cost;     // quarter cycles of a k step (ukernel/tile_cost.cc); read if reads_rhs_once()
 
   bool rhs_streams() const { return n * k * rhs_step_bytes >= kStreamBytes; }
   bool reads_rhs_once() const { return rhs_streams() && m == 1; }

@@ -129,8 +129,15 @@ void mmt4d_of_memrefs(const Mmt4dTile& tile, const Memref<4>& lhs_memref,
   const Tiles lhs(lhs_memref, tile.m0, tile.k0, tile.lhs_bytes);
   const Tiles rhs(rhs_memref, tile.n0, tile.k0, tile.rhs_bytes);
   const Tiles out(out_memref, tile.m0, tile.n0, tile.out_bytes);
-  const Mmt4dWalk walk = {
-      m, n, k, tile.m0, lhs.tile_bytes(), rhs.tile_bytes(), out.tile_bytes(), tile.out_bytes > 2};
+  const Mmt4dWalk walk = {m,
+                          n,
+                          k,
+                          tile.m0,
+                          lhs.tile_bytes(),
+                          rhs.tile_bytes(),
+                          out.tile_bytes(),
+                          tile.out_bytes > 2,
+                          tile.step_cost};
   StridedTiles strided(lhs, rhs, out, k);
   if (!strided.all_dense()) {
     walk.for_each_tile([&](uk_index_t i, uk_index_t j, uk_index_t k_from, uk_index_t k1, bool) {
