@@ -215,7 +215,7 @@ void bench_streaming(benchmark::State& state, const uk_tile_row_t* row) {
   const auto run = [&](uint64_t n) {
     for (; n > 0; --n) {
       for (size_t p = 0; p < panels; ++p) {
-        tile(out, lhs, rhs + p * panel_bytes, k1, UK_MMT4D_PREFETCH_RHS);
+        tile(out, lhs, rhs + p * panel_bytes, k1, 0);
       }
     }
   };
