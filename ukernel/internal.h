@@ -75,11 +75,13 @@ void generic_mmt4d_tile(uint32_t type, void* out_tile, const void* lhs_panel, co
 
 // ---------------------------------------------------------------- the walk of mmt4d
 
-// It is blocked for caches of these sizes, in bytes. Measured on cores with 1 and 2 MiB of L2.
-// Pages of 4 KiB fill the sets of an L2 unevenly, so that blocks as large as half of it do not stay
-// there.
-constexpr uk_index_t kPanelBytes = 128 << 10;     // an LHS and an RHS panel: they stream from L2
-constexpr uk_index_t kLhsBlockBytes = 512 << 10;  // the LHS panels that an RHS panel meets in L2
+// It is blocked for caches of these sizes, in bytes. Measured on cores with 1 and 2 MiB of L2. A
+// core fetches LHS panels ahead by itself, from L3 as well, so that a block of them may fill L2:
+// each block reads all of the RHS, perhaps from memory. Pages of 4 KiB fill the sets of an L2
+// unevenly: of OUT, which is read and written where nothing fetches ahead, half of that would not
+// stay.
+constexpr uk_index_t kPanelBytes = 256 << 10;     // an LHS and an RHS panel: they stream from L2
+constexpr uk_index_t kLhsBlockBytes = 1 << 20;    // the LHS panels that an RHS panel meets
 constexpr uk_index_t kOutBlockBytes = 64 << 10;   // OUT stays in L2 between two blocks of K
 constexpr uk_index_t kStreamBytes = 4 << 20;      // an RHS this large comes from memory
 constexpr uk_index_t kSideBySideBytes = 4 << 10;  // of each of two panels that are read in turns
