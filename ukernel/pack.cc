@@ -145,9 +145,13 @@ class Packer {
   void pack_block(char* out, uk_index_t i, uk_index_t j, uk_index_t rows, uk_index_t count,
                   uk_index_t out_stride0, uk_index_t out_stride1) const {
     const int bits = plan_.bits, tall_bits = plan_.blocks.tall_bits;
-    if (tall_ && rows == plan_.blocks.tile_rows) {
-      return tall_(out, row(i, j), count, out_stride1 * bits / tall_bits,
-                   plan_.stride0 * bits / tall_bits);
+    if (tall_) {
+      const uk_index_t at_once = plan_.blocks.tall_tile_rows;
+      for (; rows >= at_once; rows -= at_once, i += at_once) {
+        tall_(out, row(i, j), count, out_stride1 * bits / tall_bits,
+              plan_.stride0 * bits / tall_bits);
+        out = at(out, at_once * out_stride0, bits);
+      }
     }
     pack_rows(out, i, j, rows, count, out_stride0, out_stride1);
   }

@@ -180,7 +180,7 @@ void make_tall(const TileCopy& copy, const TilePlan& plan, Blocks* blocks) {
     if (rows * unit_bits / 8 > kRunBytes) continue;
     blocks->tall = select_straight(copy, rows, unit_bits / 8, places, &blocks->tall_bits);
     if (blocks->tall) {
-      blocks->tile_rows = tile_rows;
+      blocks->tile_rows = blocks->tall_tile_rows = tile_rows;
       return;
     }
   }
@@ -197,7 +197,7 @@ bool make_restacked(const TileCopy& copy, const TilePlan& plan, Blocks* blocks) 
     blocks->tall = select_straight(copy, rows, tile_bytes, places, &blocks->tall_bits);
     if (blocks->tall) {
       blocks->output = BlockOutput::kRestacked;
-      blocks->tile_rows = rows;
+      blocks->tile_rows = blocks->tall_tile_rows = rows;
       blocks->tiles = quotient(kScratchBytes, rows * tile_bytes) & -plan.even_tiles();
       return true;
     }
@@ -205,28 +205,44 @@ bool make_restacked(const TileCopy& copy, const TilePlan& plan, Blocks* blocks) 
   return false;
 }
 
-// Which side of a large copy goes on end is its source's: rows in a pack, columns of tiles in an
-// unpack. The other side is written in runs of whole lines.
-bool make_streamed(const TileCopy& copy, const TilePlan& plan, Blocks* blocks) {
-  if (plan.size0 * plan.size1 * plan.bits / 8 < kStreamedCopyBytes) return false;
+// Whether the columns of a pack, of which narrow tiles have several side by side in a line of the
+// matrix, compete for a few sets of each cache: what is stored to them in turns waits for one line
+// after the other. Transposing a tile of several lines takes as long anyway.
+bool columns_share_sets(const TileCopy& copy, const TilePlan& plan) {
   const uk_index_t tile_bytes = plan.tile_size() * plan.bits / 8;
-  Blocks streamed = *blocks;
-  streamed.output = BlockOutput::kStreamed;
-  make_tall(copy, plan, &streamed);
-  if (!streamed.tall) {
+  return copy.op == UK_OP_PACK && plan.columns * plan.bits / 8 < kLineBytes &&
+         (!plan.transposed || tile_bytes <= kTallTileBytes) &&
+         plan.size0 * plan.size1 * plan.bits / 8 >= kGatheredCopyBytes &&
+         plan.tiles_stride1 * plan.bits / 8 % kSetsBytes == 0;
+}
+
+// Which side of a copy by way of the scratch goes on end is its source's: rows in a pack, columns
+// of tiles in an unpack. The other side is written in runs of whole lines.
+bool make_staged(const TileCopy& copy, const TilePlan& plan, Blocks* blocks) {
+  const bool past_caches = plan.size0 * plan.size1 * plan.bits / 8 >= kStreamedCopyBytes;
+  if (!past_caches && !columns_share_sets(copy, plan)) return false;
+  const uk_index_t tile_bytes = plan.tile_size() * plan.bits / 8;
+  Blocks staged = *blocks;
+  staged.output = past_caches ? BlockOutput::kStreamed : BlockOutput::kGathered;
+  make_tall(copy, plan, &staged);
+  if (!past_caches) {
+    const uk_index_t least = staged.tall ? staged.tall_tile_rows : 1;
+    staged.tile_rows = least * larger(quotient(kRunBytes, least * tile_bytes), 1);
+  } else if (!staged.tall) {
     // Whole lines first: a run shorter than one passes nothing by.
     const uk_index_t tile_rows =
         smaller(quotient(kStackedRows, plan.rows), quotient(kRunBytes, tile_bytes));
-    streamed.tile_rows = larger(tile_rows, ceil_div(kLineBytes, tile_bytes));
+    staged.tile_rows = larger(tile_rows, ceil_div(kLineBytes, tile_bytes));
   }
-  const uk_index_t column_bytes = streamed.tile_rows * tile_bytes;
-  streamed.down = copy.op == UK_OP_UNPACK;
-  const uk_index_t tiles = streamed.down ? quotient(kStreamedRowBytes * 8, plan.columns * plan.bits)
-                                         : quotient(kStreamedBlockBytes, column_bytes);
+  const uk_index_t column_bytes = staged.tile_rows * tile_bytes;
+  staged.down = copy.op == UK_OP_UNPACK;
+  const uk_index_t block_bytes = past_caches ? kStreamedBlockBytes : kScratchBytes;
+  const uk_index_t tiles = staged.down ? quotient(kStreamedRowBytes * 8, plan.columns * plan.bits)
+                                       : quotient(block_bytes, column_bytes);
   const uk_index_t even = plan.even_tiles();
-  streamed.tiles = larger(tiles & -even, even);
-  if (streamed.tiles > quotient(kScratchBytes, column_bytes)) return false;
-  *blocks = streamed;
+  staged.tiles = larger(tiles & -even, even);
+  if (staged.tiles > quotient(kScratchBytes, column_bytes)) return false;
+  *blocks = staged;
   return true;
 }
 
@@ -243,7 +259,7 @@ void make_streamed_rows(const TilePlan& plan, Blocks* blocks) {
 
 Blocks make_blocks(const TileCopy& copy, const TilePlan& plan) {
   Blocks blocks = {
-      larger(plan.tiles0, 1), larger(plan.tiles1, 1), true, BlockOutput::kDirect, nullptr, 0};
+      larger(plan.tiles0, 1), larger(plan.tiles1, 1), true, BlockOutput::kDirect, nullptr, 0, 0};
   const bool far_apart =
       plan.tiles_stride1 > plan.tile_size() && plan.tiles_stride0 < plan.tiles_stride1;
   if (!far_apart) {
@@ -251,7 +267,7 @@ Blocks make_blocks(const TileCopy& copy, const TilePlan& plan) {
     return blocks;
   }
   const bool columns_are_dense = plan.tiles_stride0 == plan.tile_size();
-  if (columns_are_dense && make_streamed(copy, plan, &blocks)) return blocks;
+  if (columns_are_dense && make_staged(copy, plan, &blocks)) return blocks;
 
   const uk_index_t tile_bytes = plan.tile_size() * plan.bits / 8;
   const bool makes_columns = copy.op == UK_OP_PACK && columns_are_dense;

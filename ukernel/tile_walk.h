@@ -33,10 +33,11 @@ struct Blocks {
   bool down;  // the next block is the one below, else the one to the right
   BlockOutput output;
   // Where the tiles of a column follow each other, and so do the rows within them, a column of a
-  // block is one tall tile. This is its row, NULL if it has none; its elements may be wider ones.
-  // Restacked, it is a tile of whole tiles for elements.
+  // block is one tall tile, or several of tall_tile_rows each. This is its row, NULL if it has
+  // none; its elements may be wider ones. Restacked, it is a tile of whole tiles for elements.
   const uk_tile_row_t* tall;
   int tall_bits;
+  uk_index_t tall_tile_rows;
 };
 
 // The same in one form. Dimensions 0 and 1 are the matrix's, also for the tiles; dimension 1 is the

@@ -3,6 +3,7 @@
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions; see LICENSE.
 #include <algorithm>
+#include <numeric>
 #include <set>
 
 #include "tests/ops/harness.h"
@@ -516,6 +517,39 @@ TEST_P(PackLarge, BothSidesOfTheStreamedSize) {
   for (const LargeCase& large : kLargeUnpacks) {
     check_large(UK_OP_UNPACK, GetParam(), large);
     if (HasFatalFailure()) return;
+  }
+}
+
+// Columns of tiles a multiple of kSetsBytes apart, by way of the scratch: tiles that stack to a
+// tall one, or to none, and transposed ones; blocks that end within the matrix both ways.
+TEST_P(PackLarge, ColumnsThatShareSets) {
+  const CpuData cpu = host_cpu_data();
+  const PackType& type = GetParam();
+  for (const auto shape_of : {operand_tile, narrow_tile, odd_operand_tile, square_tile}) {
+    for (const uint32_t inner : {0u, uint32_t{UK_PACK_TRANSPOSE_INNER}}) {
+      TileShape shape = shape_of(type.bits);
+      const uk_index_t tile_bits = shape.tile0 * shape.tile1 * type.bits;
+      const uk_index_t tile_rows =
+          3 * uk::kSetsBytes * 8 / std::gcd(3 * uk::kSetsBytes * 8, tile_bits);
+      const uk_index_t rows = tile_rows * (inner ? shape.tile1 : shape.tile0) - 1;
+      const uk_index_t columns = (uk::kGatheredCopyBytes * 8 / type.bits / rows + 31) / 2 * 2;
+      const Case c = {UK_OP_PACK,
+                      type,
+                      inner | UK_PACK_TRANSPOSE_OUTER,
+                      rows,
+                      columns,
+                      shape.tile0,
+                      shape.tile1,
+                      0,
+                      0,
+                      MatrixLayout::kRowMajor,
+                      TilesLayout::kTight,
+                      Edge::end,
+                      kPaddings[1]};
+      ASSERT_TRUE(c.is_legal());
+      Call(c, cpu.data()).run_and_check();
+      if (HasFatalFailure()) return;
+    }
   }
 }
 
