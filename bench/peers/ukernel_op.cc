@@ -37,10 +37,12 @@ void must(uk_status_t status) {
   std::exit(1);
 }
 
-// Weights N x K that are packed for one product are multiplied block by block, in the caches, in
-// blocks of this size or the LHS's, which is read for each. Of weights K x N a block is a little of
-// many rows, which costs more than that gains.
-constexpr int64_t kPackedBlockBytes = 1 << 20;
+// Weights N x K that are packed for one product are multiplied block by block: what is packed, and
+// what is then unpacked, stay in L2 meanwhile. Each block reads all of the LHS: one that does not
+// stay in L3 costs more than a block of its size. Of weights K x N a block is a little of many
+// rows, which costs more than it gains.
+constexpr int64_t kPackedBlockBytes = 1 << 20, kResultBlockBytes = 512 << 10;
+constexpr int64_t kCachedLhsBytes = 8 << 20;
 
 struct Operation {
   uk_problem_t problem;
@@ -134,13 +136,13 @@ void run_whole(Operation& op, int thread) {
   const int64_t begin = op.mmt4d.n * thread / p.threads,
                 end = op.mmt4d.n * (thread + 1) / p.threads;
   const int64_t panel_bytes = op.rhs.panel() * op.type.rhs_bits / 8;
+  const int64_t result_bytes = op.mmt4d.m * op.mmt4d.m0 * op.mmt4d.n0 * op.type.out_bits / 8;
   const int64_t lhs_bytes = op.lhs.elements() * op.type.lhs_bits / 8;
-  const int64_t block_bytes = std::max(kPackedBlockBytes, lhs_bytes);
-  const int64_t block =
-      std::max<int64_t>(p.weights_are_k_by_n ? end - begin : block_bytes / panel_bytes, 1);
+  int64_t block = std::min(kPackedBlockBytes / panel_bytes, kResultBlockBytes / result_bytes);
+  if (lhs_bytes > kCachedLhsBytes) block = lhs_bytes / panel_bytes;
+  block = p.weights_are_k_by_n ? end - begin : std::max<int64_t>(block, 1);
   char* const packed_weights = op.copy(0) + begin * panel_bytes;
-  char* const packed_out = static_cast<char*>(op.mmt4d.out) +
-                           begin * op.mmt4d.m * op.mmt4d.m0 * op.mmt4d.n0 * op.type.out_bits / 8;
+  char* const packed_out = static_cast<char*>(op.mmt4d.out) + begin * result_bytes;
   for (int64_t j = begin; j < end; j += block) {
     pack_and_multiply(op, j, std::min(j + block, end), packed_weights, packed_out);
   }
