@@ -357,6 +357,13 @@ UK_INLINE Pointer step(Pointer at, uk_index_t stride) {
   return at;
 }
 
+// A core does not see in time where so many rows go on: each line read asks for one further on.
+constexpr int kAheadBytes = 512;
+
+UK_INLINE void prefetch_ahead(const char* row) {  // perhaps past the end, which no pointer may be
+  __builtin_prefetch(reinterpret_cast<const char*>(reinterpret_cast<uintptr_t>(row) + kAheadBytes));
+}
+
 // Rows -> columns. The lanes of a vector come from different rows, so that it ends up as a long
 // piece of the output: of one column if a block of rows fills a vector, else of several columns.
 // With two lanes, two rows and units of 4:
@@ -388,6 +395,7 @@ struct LaneBlock {
         const Lane loaded = load_lane(from + i * kLaneBytes);
         to = lane == 0 ? V::first(loaded) : V::put(to, lane, loaded);
       }
+      if constexpr (kSets * kRowLanes * kLaneBytes == kLineBytes) prefetch_ahead(from);
       from = step(from, in_stride);
     }
     UK_UNROLL for (int set = 0; set < kSets; ++set) {
