@@ -331,7 +331,9 @@ _ROUNDING = {
     ("f16", 32): (Cost(11, 7, 2), 38), ("bf16", 32): (Cost(2, 4), 9),
     ("f16", 64): (Cost(3, 2, 3), 23), ("bf16", 64): (Cost(2, 4), 10),
 }
-_ROUNDING_REGISTERS = {16: 12, 32: 8, 64: 15}  # constants, and what compilers keep in flight
+# Constants, and what compilers keep in flight.
+_ROUNDING_REGISTERS = {("f16", 16): 12, ("bf16", 16): 12, ("f16", 32): 8, ("bf16", 32): 8,
+                       ("f16", 64): 4, ("bf16", 64): 15}
 
 
 def _float_primitives(isa: Isa) -> list[Primitive]:
@@ -403,7 +405,7 @@ def _float_primitives(isa: Isa) -> list[Primitive]:
             Primitive(isa, TYPES[f"{name}{name}{name}"], numerics="round_each_step", **common,
                       **out_half, dot=f"fma_rounded_to_{name}({{acc}}, {{a}}, {{b}})",
                       dot_cost=cost, latency=latency,
-                      registers=_ROUNDING_REGISTERS[isa.vector_bytes]),
+                      registers=_ROUNDING_REGISTERS[name, isa.vector_bytes]),
         ]
     return found
 
