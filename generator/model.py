@@ -142,7 +142,7 @@ class Primitive:
     rhs_offset: int = 0  # so much are decoded columns above their elements
     row_sums: str | None = None  # {sums}, {x}: adds rhs_offset times what 32-bit lanes of rows hold
     row_sums_cost: Cost = Cost()
-    # {sums}, {rows}, {p}: likewise of a block's rows of one unit each, that of row i to lane i.
+    # {sums}, {rows}, {p}: likewise of that many rows of one unit each, that of row i to lane i.
     block_row_sums: str | None = None
     subtract: str | None = None  # {a}, {b}: accumulators, with block_row_sums
     add: str | None = None  # {a}, {b}: accumulators, where the order of the sum is free
@@ -204,7 +204,7 @@ class Primitive:
 
     @property
     def sums_rows_in_block(self) -> bool:
-        """In the K loops."""
+        """In the K loop of the tile's first block."""
         return self.block_row_sums is not None
 
     @property

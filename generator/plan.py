@@ -14,6 +14,9 @@ STAGE_BYTES = 8 << 10  # of each staged operand: both stay in L1 beside the pane
 # Where a block stages for itself: few enough that the next steps are staged while the last dots of
 # these are still under way.
 STEPS_IN_BLOCK = 64
+# What staged columns must leave of the cycles: results pass through memory more often, and each block starts
+# anew, which the bound does not have.
+STAGING_WORTH = 0.88
 
 
 def one_by_one(p: Primitive, rows: int, vectors: int) -> bool:
@@ -216,22 +219,22 @@ class Plan:
 
 # ---------------------------------------------------------------- cost
 
-def _block_bound(p: Primitive, units: int, spread: int, decoded: bool, rows: int, vectors: int
-                 ) -> Bound:
-    """One dot of each accumulator of a block."""
+def _block_bound(p: Primitive, units: int, spread: int, decoded: bool, rows: int, vectors: int,
+                 sums_rows: bool = False) -> Bound:
+    """One dot of each accumulator of a block, which may sum the rows of the tile."""
     isa = p.isa
     if p.vectors_of_rows:
         return _block_bound_of_vectors(p, units, spread, decoded, rows, vectors)
     dots_of_unit = p.parts if p.part_by_part else 1
     broadcasts = rows * p.parts
     dots = p.dot_cost * (dots_of_unit * rows * vectors)
-    if p.sums_rows_in_block:
+    if sums_rows:
         dots += p.row_sums_cost
     decode = Cost() if decoded else p.decode_cost * vectors
     embedded = p.embeds_broadcast and vectors == 1
     if spread * p.lane_bits < isa.vector_bytes * 8 and not embedded:
         decode += Cost(shuffle=isa.broadcast_shuffles) * broadcasts
-    loads = broadcasts + vectors + p.sums_rows_in_block
+    loads = broadcasts + vectors + sums_rows
     instructions = (dots + decode).total + LOOP_INSTRUCTIONS
     if not embedded:
         instructions += broadcasts
@@ -329,8 +332,6 @@ def _partition(tile: Tile, p: Primitive, spread: int, decoded: bool) -> list[tup
         for rows in range(1, tile.m0 + 1):
             if registers_needed(p, rows, vectors, decoded) > most_registers:
                 break
-            if rows > p.lanes and p.sums_rows_in_block:
-                break
             bound = _block_bound(p, tile.k0 // p.k, spread, decoded, rows, vectors)
             cycles = max(bound.cycles, bound.chain * CHAIN_MARGIN, bound.loads * LOAD_MARGIN)
             scores[rows] = (cycles, bound.loads, 1, 0)
@@ -351,8 +352,9 @@ def _plan(tile: Tile, p: Primitive, spread: int, stages_rhs: bool) -> Plan:
         vectors = _vectors_of_width(tile, p, spread, width)
         row = 0
         for rows in rows_of_blocks:
+            bound += _block_bound(p, tile.k0 // p.k, spread, decoded, rows, vectors,
+                                  sums_rows=p.sums_rows_in_block and not blocks)
             blocks.append(Block(row, rows, column, columns))
-            bound += _block_bound(p, tile.k0 // p.k, spread, decoded, rows, vectors)
             row += rows
         column += columns
     bound *= tile.k0 // p.k // spread
@@ -365,7 +367,7 @@ def make_plan(tile: Tile, primitive: Primitive) -> Plan:
     if not primitive.sums_rows_in_block:
         return _best_plan(tile, primitive)
     before = _best_plan(tile, primitive.with_sums_before)
-    if tile.k0 > primitive.k:
+    if tile.k0 > primitive.k or tile.m0 > primitive.lanes:
         return before
     # A pass over the LHS reads it from L2 once more: worth it only where the register of the sums would
     # cost a block.
@@ -380,7 +382,7 @@ def _best_plan(tile: Tile, primitive: Primitive) -> Plan:
         # Decoding once for all blocks of rows may be worth the detour.
         if p.decode_cost.total and _decoded(p, True):
             staged = _plan(tile, p, 1, True)
-            return min(plain, staged, key=lambda plan: plan.cycles)
+            return staged if staged.cycles < plain.cycles * STAGING_WORTH else plain
         return plain
     # Where the order of the sum is free, adjacent lanes may hold partial sums of a column.
     may_spread = p.add is not None and units & (units - 1) == 0 and units <= p.operand_lanes
