@@ -1,14 +1,18 @@
 """The x86-64 levels: registers and primitives, as data.
 
-Costs are those of Intel cores since Skylake: vector ports 0, 1 and 5, of which 0 and 1 multiply and 5
-shuffles; with 512-bit vectors, 0 and 5.
+Costs are in instructions of Intel cores since Skylake: vector ports 0, 1 and 5, of which 0 and 1 multiply and
+5 shuffles; with 512-bit vectors, 0 and 5. AMD's since Zen 4 have four, two of which multiply, two add floats
+and two shuffle. (Zen 4 takes two cycles where Zen 5 takes one with 512-bit vectors, for loads too.)
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from generator.model import TYPES, Cost, Isa, Primitive, Steps
+from generator.model import TYPES, Core, Cost, Isa, Primitive, Steps
+
+_AMD = Core("AMD", vector_ports=4, shuffle_ports=2, issued=8, adds_apart=True)
+_NARROW, _WIDE = (Core("Intel", 3), _AMD), (Core("Intel", 2), _AMD)
 
 
 def _setr(prefix: str, lane: str, values: list[int]) -> str:
@@ -27,7 +31,7 @@ def _shuffle_ps(prefix: str, si: str, control: str) -> str:
 
 SSE2 = Isa(
     name="sse2", arch="x86_64", includes=("arch/x86_64/sse2/idioms.h",), registers=16,
-    vector_bytes=16, vector_ports=3, int_vector="__m128i",
+    vector_bytes=16, cores=_NARROW, int_vector="__m128i",
     deinterleave={32: (_shuffle_ps("_mm", "si128", "0x88"), _shuffle_ps("_mm", "si128", "0xDD")),
                   64: ("_mm_unpacklo_epi64({a}, {b})", "_mm_unpackhi_epi64({a}, {b})")},
     deinterleave_shuffles=1,
@@ -37,7 +41,7 @@ SSE2 = Isa(
 
 AVX2_FMA = Isa(
     name="avx2_fma", arch="x86_64", includes=("arch/x86_64/avx2_fma/idioms.h",), registers=16,
-    vector_bytes=32, vector_ports=3, int_vector="__m256i",
+    vector_bytes=32, cores=_NARROW, int_vector="__m256i",
     # Shuffles work in 128-bit halves: quarters 0 2 1 3 put the halves' results in order.
     deinterleave={32: tuple(f"_mm256_permute4x64_epi64({_shuffle_ps('_mm256', 'si256', c)}, 0xD8)"
                             for c in ("0x88", "0xDD")),
@@ -51,7 +55,7 @@ AVX_VNNI = Isa(**{**AVX2_FMA.__dict__, "name": "avx_vnni"})
 
 AVX512_BASE = Isa(
     name="avx512_base", arch="x86_64", includes=("arch/x86_64/avx512_base/idioms.h",), registers=32,
-    vector_bytes=64, vector_ports=2, int_vector="__m512i",
+    vector_bytes=64, cores=_WIDE, int_vector="__m512i",
     deinterleave={32: (_permute2_512("epi32", 0, 16), _permute2_512("epi32", 1, 16)),
                   64: (_permute2_512("epi64", 0, 8), _permute2_512("epi64", 1, 8))},
     deinterleave_shuffles=1,
@@ -354,7 +358,7 @@ def _float_primitives(isa: Isa) -> list[Primitive]:
             return {"dot": f"{n.mm}_fmadd_{lane}({{a}}, {{b}}, {acc})", "dot_cost": Cost(1),
                     "latency": 4, "embeds_broadcast": isa.vector_bytes == 64}
         return {"dot": "multiply_add({acc}, {a}, {b})",
-                "dot_cost": Cost(2), "latency": 4, "registers": 1}
+                "dot_cost": Cost(multiply=1, add=1), "latency": 4, "registers": 1}
 
     acc = {"zero": f"{n.mm}_setzero_ps()", "acc_vector": n.v, "operand_vector": n.v,
            "operand": as_ps("{x}"), "lane_bits": 32, "acc_to_int": as_int("{x}"),
