@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from generator.model import TYPES, Core, Cost, Isa, Primitive, Steps
 
 _AMD = Core("AMD", vector_ports=4, shuffle_ports=2, issued=8, adds_apart=True)
+_ADD = {"Intel": 1, "AMD": 2}  # cycles of a sum of integers: on Zen 5 two, on Zen 4 one
 _NARROW, _WIDE = (Core("Intel", 3), _AMD), (Core("Intel", 2), _AMD)
 
 
@@ -144,13 +145,13 @@ class _Names:
     def vnni_dot(self, instruction: str, infix: str, a: str, b: str) -> dict:
         """With the 16 registers of AVX-VNNI, compilers rename the accumulators of lone dots too."""
         return {"dot": f"{self.mm}_{instruction}{infix}_epi32({{acc}}, {a}, {b})",
-                "dot_cost": Cost(multiply=1), "latency": 5,
+                "dot_cost": Cost(multiply=1), "latency": {"Intel": 5, "AMD": 4},
                 "keep_order": "always" if infix else "several"}
 
     def s16_dot(self, has_vnni: bool, infix: str) -> dict:
         if has_vnni:
             return self.vnni_dot("dpwssd", infix, "{a}", "{b}")
-        common = {"dot_cost": Cost(multiply=1, any=1), "latency": 1, "registers": 1}
+        common = {"dot_cost": Cost(multiply=1, any=1), "latency": _ADD, "registers": 1}
         if self.bits == 128:
             return {"dot": "multiply_add({acc}, {a}, {b})", **common}
         return {"dot": f"{self.mm}_add_epi32({{acc}}, {self.mm}_madd_epi16({{a}}, {{b}}))",
@@ -286,7 +287,7 @@ def _nibble_primitives(isa: Isa, has_vnni: bool, infix: str, common: dict) -> li
         halves = [f"{n.mm}_maddubs_epi16({{b{p}}}, {{a{p}}})" for p in (0, 1)]
         dot = {"dot": f"{n.mm}_add_epi32({{acc}}, {n.mm}_madd_epi16("
                       f"{n.mm}_add_epi16({halves[0]}, {halves[1]}), {n.mm}_set1_epi16(1)))",
-               "dot_cost": Cost(multiply=3, any=2), "latency": 1, "registers": 3}
+               "dot_cost": Cost(multiply=3, any=2), "latency": _ADD, "registers": 3}
     return found + [Primitive(
         isa, TYPES["s8s4s32"], quads, decode=as_quads, decode_cost=decode_cost,
         stage_lhs=(n.reorder(quads, 1),), stage_lhs_cost=Cost(shuffle=1), **dot, **s8s4)]
@@ -329,11 +330,11 @@ def _integer_primitives(isa: Isa) -> list[Primitive]:
     return found
 
 
-# fma_rounded_to_<name> of the levels' idioms.h: cost, and cycles through the accumulator.
+# fma_rounded_to_<name> of the levels' idioms.h: cost, and cycles through the accumulator, on Intel and AMD.
 _ROUNDING = {
-    ("f16", 16): (Cost(28, 36, 4), 57), ("bf16", 16): (Cost(32, 24, 14), 51),
-    ("f16", 32): (Cost(11, 7, 2), 38), ("bf16", 32): (Cost(2, 4), 9),
-    ("f16", 64): (Cost(3, 2, 3), 23), ("bf16", 64): (Cost(2, 4), 10),
+    ("f16", 16): (Cost(28, 36, 4), 57, 71), ("bf16", 16): (Cost(32, 24, 14), 51, 48),
+    ("f16", 32): (Cost(11, 7, 2), 38, 37), ("bf16", 32): (Cost(2, 4), 9, 13),
+    ("f16", 64): (Cost(3, 2, 3), 23, 26), ("bf16", 64): (Cost(2, 4), 10, 13),
 }
 # Constants, and what compilers keep in flight.
 _ROUNDING_REGISTERS = {("f16", 16): 12, ("bf16", 16): 12, ("f16", 32): 8, ("bf16", 32): 8,
@@ -358,7 +359,7 @@ def _float_primitives(isa: Isa) -> list[Primitive]:
             return {"dot": f"{n.mm}_fmadd_{lane}({{a}}, {{b}}, {acc})", "dot_cost": Cost(1),
                     "latency": 4, "embeds_broadcast": isa.vector_bytes == 64}
         return {"dot": "multiply_add({acc}, {a}, {b})",
-                "dot_cost": Cost(multiply=1, add=1), "latency": 4, "registers": 1}
+                "dot_cost": Cost(multiply=1, add=1), "latency": {"Intel": 4, "AMD": 2}, "registers": 1}
 
     acc = {"zero": f"{n.mm}_setzero_ps()", "acc_vector": n.v, "operand_vector": n.v,
            "operand": as_ps("{x}"), "lane_bits": 32, "acc_to_int": as_int("{x}"),
@@ -379,7 +380,7 @@ def _float_primitives(isa: Isa) -> list[Primitive]:
     widen_bf16: Steps = (as_int("bf16_to_f32({x})"),)
     f16_cost = Cost(multiply=1) if has_fma else Cost(3, 6, 1)
     f16_registers = 0 if has_fma else 7  # constants, and the sign beside the magnitude
-    bf16_cost = Cost(multiply=1, shuffle=1) if has_fma else Cost(shuffle=1)
+    bf16_cost = Cost(multiply=1, shuffle=1)
     # Two bf16 of a column are the lower and the upper half of a lane.
     high_half = (f"{n.mm}_slli_epi32({{x}}, 16)",)
     both_halves = (high_half, (f"{n.mm}_and_{n.si}({{x}}, {n.set1('static_cast<int>(0xFFFF0000)')})",))
@@ -397,7 +398,7 @@ def _float_primitives(isa: Isa) -> list[Primitive]:
     for name, form in forms:
         common = {**acc, **form}
         out_half = {"load_out": f"{name}_to_f32({{load}})", "store_out": f"f32_to_{name}({{acc}})"}
-        cost, latency = _ROUNDING[name, isa.vector_bytes]
+        cost, on_intel, on_amd = _ROUNDING[name, isa.vector_bytes]
         # Products of two f16 are exact in f32, so mul + add is the FMA chain; those of two bf16 can
         # underflow.
         to_f32 = "fma_chain" if has_fma or name == "f16" else "mul_add_chain"
@@ -408,7 +409,7 @@ def _float_primitives(isa: Isa) -> list[Primitive]:
                       **multiply_add("ps", len(form["k_order"]))),
             Primitive(isa, TYPES[f"{name}{name}{name}"], numerics="round_each_step", **common,
                       **out_half, dot=f"fma_rounded_to_{name}({{acc}}, {{a}}, {{b}})",
-                      dot_cost=cost, latency=latency,
+                      dot_cost=cost, latency={"Intel": on_intel, "AMD": on_amd},
                       registers=_ROUNDING_REGISTERS[name, isa.vector_bytes]),
         ]
     return found

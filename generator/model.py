@@ -145,7 +145,7 @@ class Primitive:
     zero: str
     dot: str
     dot_cost: Cost
-    latency: int  # cycles from one accumulation into a register to the next
+    latency: dict[str, int] | int  # cycles from one accumulation into a register to the next, by maker
     load_out: str  # {load}: loads the out elements of the lanes
     store_out: str  # {acc}: what the store writes
     numerics: str
@@ -177,6 +177,9 @@ class Primitive:
     operand_bits: int = 0  # of a lane; 0: as of the accumulators
     decode_rows: tuple[Steps, ...] = ()  # of a vector of rows' units, per part: {x}, or {x0} and {x1}
     decode_rows_cost: Cost = Cost()  # of all parts
+
+    def latency_on(self, core: Core) -> int:
+        return self.latency if isinstance(self.latency, int) else self.latency[core.maker]
 
     @property
     def k(self) -> int:

@@ -243,7 +243,7 @@ def _block_bound(p: Primitive, core: Core, units: int, spread: int, decoded: boo
     if isa.copies_operands:
         copies_of_dot = max(1, p.dot_cost.total // 4)
         instructions += dots_of_unit * rows * vectors * copies_of_dot + decode.total / 4
-    chain = p.latency * dots_of_unit
+    chain = p.latency_on(core) * dots_of_unit
     return _bound(core, dots, decode, loads, chain, instructions)
 
 
@@ -274,7 +274,7 @@ def _block_bound_of_vectors(p: Primitive, core: Core, units: int, spread: int, d
         decode += p.decode_cost * columns
     loads = vectors_of_rows * p.row_loads + columns * (p.parts if decoded else 1)
     instructions = (dots + decode).total + loads + LOOP_INSTRUCTIONS
-    return _bound(core, dots, decode, loads, p.latency * p.parts, instructions)
+    return _bound(core, dots, decode, loads, p.latency_on(core) * p.parts, instructions)
 
 
 def _staging_cycles(tile: Tile, p: Primitive, core: Core, stages_rhs: bool) -> float:
