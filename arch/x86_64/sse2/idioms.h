@@ -11,8 +11,8 @@ namespace {
 
 // Instructions overwrite an operand, and each compiler has its way of writing a sum over the wrong
 // one: into the product, so that it must be moved back, or the other operand of the product be
-// loaded again. Clang leaves a sum in the accumulator if that is not to be taken apart, GCC only if it
-// does not know that sums commute.
+// loaded again. Clang leaves a sum in the accumulator if that is not to be taken apart, GCC only if
+// it does not know that sums commute.
 #if defined(__GNUC__) && !defined(__clang__) && !defined(__AVX__)
 UK_INLINE __m128i add_in_place(__m128i acc, __m128i product) {
   asm("paddd %1, %0" : "+x"(acc) : "x"(product));
