@@ -26,7 +26,7 @@ from generator import library  # noqa: E402
 from generator.document import replace_block  # noqa: E402
 from generator.isa_x86 import PRIMITIVES  # noqa: E402
 from generator.model import Tile  # noqa: E402
-from generator.plan import Plan, make_plan  # noqa: E402
+from generator.plan import Bound, Plan, make_plan  # noqa: E402
 from generator.select import choose_primitive  # noqa: E402
 from generator.tiles import generated_rows  # noqa: E402
 
@@ -38,24 +38,30 @@ LISTED = 24
 class Measured:
     plan: Plan
     percent: float  # of the instruction's peak
+    maker: str  # of the CPU's cores
+
+    @property
+    def bound(self) -> Bound:
+        return self.plan.bounds[self.maker]
 
     @property
     def bound_percent(self) -> float:
         """What the planner's bound is of that peak."""
         tile = self.plan.tile
         products = tile.m0 * tile.n0 * tile.k0
-        return 100 * products / self.plan.bound.cycles / _peak_products_per_cycle(tile)
+        return 100 * products / self.bound.cycles / _peak_products_per_cycle(tile, self.maker)
 
     @property
     def of_bound(self) -> float:
         return 100 * self.percent / self.bound_percent
 
 
-def _peak_products_per_cycle(tile: Tile) -> float:
+def _peak_products_per_cycle(tile: Tile, maker: str) -> float:
     """With the dots of the level's best primitive for the type alone."""
-    return max(p.lanes * p.k / (p.dot_cost * (p.parts if p.part_by_part else 1)).cycles(p.isa)
+    return max(p.lanes * p.k / (p.dot_cost * (p.parts if p.part_by_part else 1)).cycles(core)
                for level in library.levels_served_by(ARCH, tile.isa)
-               for p in PRIMITIVES.get(level.name, ()) if p.type == tile.type)
+               for p in PRIMITIVES.get(level.name, ()) if p.type == tile.type
+               for core in p.isa.cores if core.maker == maker)
 
 
 def measure(directory: Path, level: str, repeat: int) -> dict[str, float] | None:
@@ -75,6 +81,7 @@ def measure(directory: Path, level: str, repeat: int) -> dict[str, float] | None
 
 def measured_tiles(directory: Path, levels: list[str], repeat: int) -> list[Measured]:
     found = []
+    maker = "AMD" if cpu_name().startswith("AMD") else "Intel"
     for level in levels:
         percents = measure(directory, level, repeat)
         for row in generated_rows(ARCH) if percents is not None else ():
@@ -82,7 +89,7 @@ def measured_tiles(directory: Path, levels: list[str], repeat: int) -> list[Meas
             if isinstance(tile, Tile) and tile.isa == level and tile.m0 * tile.n0 >= 64:
                 # One that was above its peak every time has no figure.
                 found.append(Measured(make_plan(tile, choose_primitive(tile)),
-                                      percents.get(tile.symbol, 100)))
+                                      percents.get(tile.symbol, 100), maker))
     return found
 
 
@@ -97,7 +104,7 @@ def report(measured: list[Measured]) -> str:
         tile = m.plan.tile
         name = f"{tile.type.name} {tile.m0}x{tile.n0}x{tile.k0}" + (" f32acc" if tile.f32acc else "")
         lines.append(f"| {name} | {tile.isa} | {m.percent:.0f} | {m.bound_percent:.0f} "
-                     f"| {m.of_bound:.0f} | {m.plan.bound.cause} |")
+                     f"| {m.of_bound:.0f} | {m.bound.cause} |")
     return "\n".join(lines) + "\n"
 
 

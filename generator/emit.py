@@ -109,11 +109,6 @@ class BlockShape:
         first = acc_row * self.p.acc_rows
         return range(first, min(first + self.p.acc_rows, self.rows))
 
-    def sum_rows(self) -> str:
-        """The sums of the rows of all steps so far, and of this one."""
-        assert self.p.block_row_sums is not None
-        return self.p.block_row_sums.format(sums="sums", rows=self.rows, p="rows")
-
     @property
     def _row_bits(self) -> int:
         """Of each of an accumulator's rows in OUT."""
@@ -599,7 +594,25 @@ class TileSource:
         found = [_offset("sums" if plan.f32_scratch else "out", self.out_offset(block)),
                  _offset(lhs, self.lhs_offset(block)), _offset(rhs, self.rhs_offset(block)),
                  self._block_steps, "flags"]
+        if self.p.sums_rows_in_block:
+            found.append(_offset("row_sums", 4 * block.row))
         return ", ".join(found)
+
+    @property
+    def template_parameters(self) -> str:
+        """Of a block's function."""
+        found = [] if self.plan.stages_rhs else ["int kPrefetchBlocks"]
+        if self.p.sums_rows_in_block:
+            found.append("int kSummedRows")
+        return ", ".join(found)
+
+    def template_arguments(self, block: Block, prefetches: bool) -> str:
+        """Of the call of a block's function. The first block sums the rows of all: that costs it a dot a
+        step, however many rows there are."""
+        found = [] if self.plan.stages_rhs else [self.prefetch_blocks(block) if prefetches else 0]
+        if self.p.sums_rows_in_block:
+            found.append(self.plan.tile.m0 if block is self.plan.blocks[0] else 0)
+        return f"<{', '.join(map(str, found))}>" if found else ""
 
     @property
     def runs_in_parts(self) -> bool:

@@ -10,7 +10,7 @@ on from one instruction to the next late, so that chains are short.
 
 from __future__ import annotations
 
-from generator.model import TYPES, Cost, Isa, Primitive, Steps
+from generator.model import TYPES, Core, Cost, Isa, Primitive, Steps
 
 
 def _as(to: str, x: str = "{x}") -> str:
@@ -28,17 +28,20 @@ def _two(instruction: str, lane: str) -> str:
     return _bytes(lane, f"{instruction}_{lane}({_as(lane, '{a}')}, {_as(lane, '{b}')})")
 
 
+_CORE = Core("Arm", vector_ports=4, shuffle_ports=4, loads=3, issued=8)
+
+
 def _level(name: str, idioms: str = "arch/arm_64/neon/idioms.h") -> Isa:
     lanes = {8: "u8", 16: "u16", 32: "u32", 64: "u64"}
     return Isa(
         name=name, arch="arm_64", includes=(idioms,), registers=32,
-        vector_bytes=16, vector_ports=4, int_vector="uint8x16_t",
+        vector_bytes=16, cores=(_CORE,), int_vector="uint8x16_t",
         deinterleave={bits: (_two("vuzp1q", lane), _two("vuzp2q", lane))
                       for bits, lane in lanes.items()},
         deinterleave_shuffles=1,
         broadcast={bits: _bytes(lane, f"vdupq_laneq_{lane}({_as(lane, f'load_128<{bits // 8}>({{p}})')}, 0)")
                    for bits, lane in lanes.items()} | {128: "load_128<16>({p})"},
-        broadcast_shuffles=1, shuffle_ports=4, loads_per_cycle=3, issued_per_cycle=8,
+        broadcast_shuffles=1,
         join={32: _two("vzip1q", "u32"), 64: _two("vzip1q", "u64")},
         second={32: _bytes("u32", f"vdupq_laneq_u32({_as('u32')}, 1)"),
                 64: _bytes("u64", f"vdupq_laneq_u64({_as('u64')}, 1)")})

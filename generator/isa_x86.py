@@ -1,14 +1,19 @@
 """The x86-64 levels: registers and primitives, as data.
 
-Costs are those of Intel cores since Skylake: vector ports 0, 1 and 5, of which 0 and 1 multiply and 5
-shuffles; with 512-bit vectors, 0 and 5.
+Costs are in instructions of Intel cores since Skylake: vector ports 0, 1 and 5, of which 0 and 1 multiply and
+5 shuffles; with 512-bit vectors, 0 and 5. AMD's since Zen 4 have four, two of which multiply, two add floats
+and two shuffle. (Zen 4 takes two cycles where Zen 5 takes one with 512-bit vectors, for loads too.)
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from generator.model import TYPES, Cost, Isa, Primitive, Steps
+from generator.model import TYPES, Core, Cost, Isa, Primitive, Steps
+
+_AMD = Core("AMD", vector_ports=4, shuffle_ports=2, issued=8, adds_apart=True)
+_ADD = {"Intel": 1, "AMD": 2}  # cycles of a sum of integers: on Zen 5 two, on Zen 4 one
+_NARROW, _WIDE = (Core("Intel", 3), _AMD), (Core("Intel", 2), _AMD)
 
 
 def _setr(prefix: str, lane: str, values: list[int]) -> str:
@@ -27,7 +32,7 @@ def _shuffle_ps(prefix: str, si: str, control: str) -> str:
 
 SSE2 = Isa(
     name="sse2", arch="x86_64", includes=("arch/x86_64/sse2/idioms.h",), registers=16,
-    vector_bytes=16, vector_ports=3, int_vector="__m128i",
+    vector_bytes=16, cores=_NARROW, int_vector="__m128i",
     deinterleave={32: (_shuffle_ps("_mm", "si128", "0x88"), _shuffle_ps("_mm", "si128", "0xDD")),
                   64: ("_mm_unpacklo_epi64({a}, {b})", "_mm_unpackhi_epi64({a}, {b})")},
     deinterleave_shuffles=1,
@@ -37,7 +42,7 @@ SSE2 = Isa(
 
 AVX2_FMA = Isa(
     name="avx2_fma", arch="x86_64", includes=("arch/x86_64/avx2_fma/idioms.h",), registers=16,
-    vector_bytes=32, vector_ports=3, int_vector="__m256i",
+    vector_bytes=32, cores=_NARROW, int_vector="__m256i",
     # Shuffles work in 128-bit halves: quarters 0 2 1 3 put the halves' results in order.
     deinterleave={32: tuple(f"_mm256_permute4x64_epi64({_shuffle_ps('_mm256', 'si256', c)}, 0xD8)"
                             for c in ("0x88", "0xDD")),
@@ -51,7 +56,7 @@ AVX_VNNI = Isa(**{**AVX2_FMA.__dict__, "name": "avx_vnni"})
 
 AVX512_BASE = Isa(
     name="avx512_base", arch="x86_64", includes=("arch/x86_64/avx512_base/idioms.h",), registers=32,
-    vector_bytes=64, vector_ports=2, int_vector="__m512i",
+    vector_bytes=64, cores=_WIDE, int_vector="__m512i",
     deinterleave={32: (_permute2_512("epi32", 0, 16), _permute2_512("epi32", 1, 16)),
                   64: (_permute2_512("epi64", 0, 8), _permute2_512("epi64", 1, 8))},
     deinterleave_shuffles=1,
@@ -140,13 +145,13 @@ class _Names:
     def vnni_dot(self, instruction: str, infix: str, a: str, b: str) -> dict:
         """With the 16 registers of AVX-VNNI, compilers rename the accumulators of lone dots too."""
         return {"dot": f"{self.mm}_{instruction}{infix}_epi32({{acc}}, {a}, {b})",
-                "dot_cost": Cost(multiply=1), "latency": 5,
+                "dot_cost": Cost(multiply=1), "latency": {"Intel": 5, "AMD": 4},
                 "keep_order": "always" if infix else "several"}
 
     def s16_dot(self, has_vnni: bool, infix: str) -> dict:
         if has_vnni:
             return self.vnni_dot("dpwssd", infix, "{a}", "{b}")
-        common = {"dot_cost": Cost(multiply=1, any=1), "latency": 1, "registers": 1}
+        common = {"dot_cost": Cost(multiply=1, any=1), "latency": _ADD, "registers": 1}
         if self.bits == 128:
             return {"dot": "multiply_add({acc}, {a}, {b})", **common}
         return {"dot": f"{self.mm}_add_epi32({{acc}}, {self.mm}_madd_epi16({{a}}, {{b}}))",
@@ -282,7 +287,7 @@ def _nibble_primitives(isa: Isa, has_vnni: bool, infix: str, common: dict) -> li
         halves = [f"{n.mm}_maddubs_epi16({{b{p}}}, {{a{p}}})" for p in (0, 1)]
         dot = {"dot": f"{n.mm}_add_epi32({{acc}}, {n.mm}_madd_epi16("
                       f"{n.mm}_add_epi16({halves[0]}, {halves[1]}), {n.mm}_set1_epi16(1)))",
-               "dot_cost": Cost(multiply=3, any=2), "latency": 1, "registers": 3}
+               "dot_cost": Cost(multiply=3, any=2), "latency": _ADD, "registers": 3}
     return found + [Primitive(
         isa, TYPES["s8s4s32"], quads, decode=as_quads, decode_cost=decode_cost,
         stage_lhs=(n.reorder(quads, 1),), stage_lhs_cost=Cost(shuffle=1), **dot, **s8s4)]
@@ -325,13 +330,15 @@ def _integer_primitives(isa: Isa) -> list[Primitive]:
     return found
 
 
-# fma_rounded_to_<name> of the levels' idioms.h: cost, and cycles through the accumulator.
+# fma_rounded_to_<name> of the levels' idioms.h: cost, and cycles through the accumulator, on Intel and AMD.
 _ROUNDING = {
-    ("f16", 16): (Cost(28, 36, 4), 57), ("bf16", 16): (Cost(32, 24, 14), 51),
-    ("f16", 32): (Cost(11, 7, 2), 38), ("bf16", 32): (Cost(2, 4), 9),
-    ("f16", 64): (Cost(3, 2, 3), 23), ("bf16", 64): (Cost(2, 4), 10),
+    ("f16", 16): (Cost(28, 36, 4), 57, 71), ("bf16", 16): (Cost(32, 24, 14), 51, 48),
+    ("f16", 32): (Cost(11, 7, 2), 38, 37), ("bf16", 32): (Cost(2, 4), 9, 13),
+    ("f16", 64): (Cost(3, 2, 3), 23, 26), ("bf16", 64): (Cost(2, 4), 10, 13),
 }
-_ROUNDING_REGISTERS = {16: 12, 32: 8, 64: 15}  # constants, and what compilers keep in flight
+# Constants, and what compilers keep in flight.
+_ROUNDING_REGISTERS = {("f16", 16): 12, ("bf16", 16): 12, ("f16", 32): 8, ("bf16", 32): 8,
+                       ("f16", 64): 4, ("bf16", 64): 15}
 
 
 def _float_primitives(isa: Isa) -> list[Primitive]:
@@ -352,7 +359,7 @@ def _float_primitives(isa: Isa) -> list[Primitive]:
             return {"dot": f"{n.mm}_fmadd_{lane}({{a}}, {{b}}, {acc})", "dot_cost": Cost(1),
                     "latency": 4, "embeds_broadcast": isa.vector_bytes == 64}
         return {"dot": "multiply_add({acc}, {a}, {b})",
-                "dot_cost": Cost(2), "latency": 4, "registers": 1}
+                "dot_cost": Cost(multiply=1, add=1), "latency": {"Intel": 4, "AMD": 2}, "registers": 1}
 
     acc = {"zero": f"{n.mm}_setzero_ps()", "acc_vector": n.v, "operand_vector": n.v,
            "operand": as_ps("{x}"), "lane_bits": 32, "acc_to_int": as_int("{x}"),
@@ -373,7 +380,7 @@ def _float_primitives(isa: Isa) -> list[Primitive]:
     widen_bf16: Steps = (as_int("bf16_to_f32({x})"),)
     f16_cost = Cost(multiply=1) if has_fma else Cost(3, 6, 1)
     f16_registers = 0 if has_fma else 7  # constants, and the sign beside the magnitude
-    bf16_cost = Cost(multiply=1, shuffle=1) if has_fma else Cost(shuffle=1)
+    bf16_cost = Cost(multiply=1, shuffle=1)
     # Two bf16 of a column are the lower and the upper half of a lane.
     high_half = (f"{n.mm}_slli_epi32({{x}}, 16)",)
     both_halves = (high_half, (f"{n.mm}_and_{n.si}({{x}}, {n.set1('static_cast<int>(0xFFFF0000)')})",))
@@ -391,7 +398,7 @@ def _float_primitives(isa: Isa) -> list[Primitive]:
     for name, form in forms:
         common = {**acc, **form}
         out_half = {"load_out": f"{name}_to_f32({{load}})", "store_out": f"f32_to_{name}({{acc}})"}
-        cost, latency = _ROUNDING[name, isa.vector_bytes]
+        cost, on_intel, on_amd = _ROUNDING[name, isa.vector_bytes]
         # Products of two f16 are exact in f32, so mul + add is the FMA chain; those of two bf16 can
         # underflow.
         to_f32 = "fma_chain" if has_fma or name == "f16" else "mul_add_chain"
@@ -402,8 +409,8 @@ def _float_primitives(isa: Isa) -> list[Primitive]:
                       **multiply_add("ps", len(form["k_order"]))),
             Primitive(isa, TYPES[f"{name}{name}{name}"], numerics="round_each_step", **common,
                       **out_half, dot=f"fma_rounded_to_{name}({{acc}}, {{a}}, {{b}})",
-                      dot_cost=cost, latency=latency,
-                      registers=_ROUNDING_REGISTERS[isa.vector_bytes]),
+                      dot_cost=cost, latency={"Intel": on_intel, "AMD": on_amd},
+                      registers=_ROUNDING_REGISTERS[name, isa.vector_bytes]),
         ]
     return found
 

@@ -45,6 +45,19 @@ TYPES = {t.name: t for t in (
 
 
 @dataclass(frozen=True)
+class Core:
+    """What a maker's cores do in a cycle: vector instructions, of which two may multiply; of them,
+    shuffles; loads of whole vectors; and all instructions."""
+
+    maker: str
+    vector_ports: int
+    shuffle_ports: int = 1
+    loads: int = 2
+    issued: int = 4
+    adds_apart: bool = False  # sums of floats have two ports beside those that multiply
+
+
+@dataclass(frozen=True)
 class Isa:
     """An ISA level: its registers, and the operations that any lane type needs.
 
@@ -57,16 +70,13 @@ class Isa:
     includes: tuple[str, ...]
     registers: int
     vector_bytes: int
-    vector_ports: int  # vector instructions a cycle
+    cores: tuple[Core, ...]  # a plan suits all of them
     int_vector: str
     deinterleave: dict[int, tuple[str, str]]  # two vectors -> their even lanes, their odd lanes
     deinterleave_shuffles: int  # instructions that each of the two takes
     broadcast: dict[int, str]  # that many bits at {p}, repeated over the vector
     broadcast_shuffles: int = 0  # instructions on a vector port for a broadcast of its own
     copies_operands: bool = False  # instructions overwrite an operand, so that dots need copies
-    shuffle_ports: int = 1
-    loads_per_cycle: int = 2
-    issued_per_cycle: int = 4
     # The lower parts of {a} and {b}, of that many bits, behind each other; of {x} the second one.
     join: dict[int, str] = field(default_factory=dict)
     second: dict[int, str] = field(default_factory=dict)
@@ -77,25 +87,31 @@ class Isa:
 
 @dataclass(frozen=True)
 class Cost:
-    """Instructions on the vector ports: on the two that multiply, on any, on those that shuffle."""
+    """Instructions on the vector ports: on the two that multiply, on any, on those that shuffle, and
+    sums of floats."""
 
     multiply: int = 0
     any: int = 0
     shuffle: int = 0
+    add: int = 0
 
     @property
     def total(self) -> int:
-        return self.multiply + self.any + self.shuffle
+        return self.multiply + self.any + self.shuffle + self.add
 
     def __add__(self, other: Cost) -> Cost:
         return Cost(self.multiply + other.multiply, self.any + other.any,
-                    self.shuffle + other.shuffle)
+                    self.shuffle + other.shuffle, self.add + other.add)
 
     def __mul__(self, times: int) -> Cost:
-        return Cost(self.multiply * times, self.any * times, self.shuffle * times)
+        return Cost(self.multiply * times, self.any * times, self.shuffle * times, self.add * times)
 
-    def cycles(self, isa: Isa) -> float:
-        return max(self.multiply / 2, self.shuffle / isa.shuffle_ports, self.total / isa.vector_ports)
+    def cycles(self, core: Core) -> float:
+        adds, multiplies = self.add, self.multiply
+        if not core.adds_apart:
+            multiplies += adds
+        return max(multiplies / 2, adds / 2, self.shuffle / core.shuffle_ports,
+                   self.total / core.vector_ports)
 
 
 # Steps of a conversion take {x}, the value so far; the first one takes the units as loaded.
@@ -129,7 +145,7 @@ class Primitive:
     zero: str
     dot: str
     dot_cost: Cost
-    latency: int  # cycles from one accumulation into a register to the next
+    latency: dict[str, int] | int  # cycles from one accumulation into a register to the next, by maker
     load_out: str  # {load}: loads the out elements of the lanes
     store_out: str  # {acc}: what the store writes
     numerics: str
@@ -142,7 +158,7 @@ class Primitive:
     rhs_offset: int = 0  # so much are decoded columns above their elements
     row_sums: str | None = None  # {sums}, {x}: adds rhs_offset times what 32-bit lanes of rows hold
     row_sums_cost: Cost = Cost()
-    # {sums}, {rows}, {p}: likewise of a block's rows of one unit each, that of row i to lane i.
+    # {sums}, {rows}, {p}: likewise of that many rows of one unit each, that of row i to lane i.
     block_row_sums: str | None = None
     subtract: str | None = None  # {a}, {b}: accumulators, with block_row_sums
     add: str | None = None  # {a}, {b}: accumulators, where the order of the sum is free
@@ -161,6 +177,9 @@ class Primitive:
     operand_bits: int = 0  # of a lane; 0: as of the accumulators
     decode_rows: tuple[Steps, ...] = ()  # of a vector of rows' units, per part: {x}, or {x0} and {x1}
     decode_rows_cost: Cost = Cost()  # of all parts
+
+    def latency_on(self, core: Core) -> int:
+        return self.latency if isinstance(self.latency, int) else self.latency[core.maker]
 
     @property
     def k(self) -> int:
@@ -204,7 +223,7 @@ class Primitive:
 
     @property
     def sums_rows_in_block(self) -> bool:
-        """In the K loops."""
+        """In the K loop of the tile's first block."""
         return self.block_row_sums is not None
 
     @property

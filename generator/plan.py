@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from generator.model import Cost, Isa, Primitive, Tile
+from generator.model import Core, Cost, Primitive, Tile
 
 LOOP_INSTRUCTIONS = 3  # two pointers, and the count with its branch
 # A chain that its bound just hides was measured to keep the multipliers busy for 84 % of the time.
@@ -14,6 +14,9 @@ STAGE_BYTES = 8 << 10  # of each staged operand: both stay in L1 beside the pane
 # Where a block stages for itself: few enough that the next steps are staged while the last dots of
 # these are still under way.
 STEPS_IN_BLOCK = 64
+# What staged columns must leave of the cycles: results pass through memory more often, and each block starts
+# anew, which the bound does not have.
+STAGING_WORTH = 0.88
 
 
 def one_by_one(p: Primitive, rows: int, vectors: int) -> bool:
@@ -111,12 +114,12 @@ class Plan:
     spread: int  # units of a column that lie in adjacent lanes, as partial sums
     stages_rhs: bool
     blocks: tuple[Block, ...]
-    bound: Bound
+    bounds: dict[str, Bound]  # by the cores' maker
 
     @property
     def cycles(self) -> float:
-        """Of one k step, at least."""
-        return self.bound.cycles
+        """Of one k step, at least: the mean of all makers' cores."""
+        return sum(bound.cycles for bound in self.bounds.values()) / len(self.bounds)
 
     @property
     def units(self) -> int:
@@ -216,22 +219,22 @@ class Plan:
 
 # ---------------------------------------------------------------- cost
 
-def _block_bound(p: Primitive, units: int, spread: int, decoded: bool, rows: int, vectors: int
-                 ) -> Bound:
-    """One dot of each accumulator of a block."""
+def _block_bound(p: Primitive, core: Core, units: int, spread: int, decoded: bool, rows: int,
+                 vectors: int, sums_rows: bool = False) -> Bound:
+    """One dot of each accumulator of a block, which may sum the rows of the tile."""
     isa = p.isa
     if p.vectors_of_rows:
-        return _block_bound_of_vectors(p, units, spread, decoded, rows, vectors)
+        return _block_bound_of_vectors(p, core, units, spread, decoded, rows, vectors)
     dots_of_unit = p.parts if p.part_by_part else 1
     broadcasts = rows * p.parts
     dots = p.dot_cost * (dots_of_unit * rows * vectors)
-    if p.sums_rows_in_block:
+    if sums_rows:
         dots += p.row_sums_cost
     decode = Cost() if decoded else p.decode_cost * vectors
     embedded = p.embeds_broadcast and vectors == 1
     if spread * p.lane_bits < isa.vector_bytes * 8 and not embedded:
         decode += Cost(shuffle=isa.broadcast_shuffles) * broadcasts
-    loads = broadcasts + vectors + p.sums_rows_in_block
+    loads = broadcasts + vectors + sums_rows
     instructions = (dots + decode).total + LOOP_INSTRUCTIONS
     if not embedded:
         instructions += broadcasts
@@ -240,18 +243,18 @@ def _block_bound(p: Primitive, units: int, spread: int, decoded: bool, rows: int
     if isa.copies_operands:
         copies_of_dot = max(1, p.dot_cost.total // 4)
         instructions += dots_of_unit * rows * vectors * copies_of_dot + decode.total / 4
-    chain = p.latency * dots_of_unit
-    return _bound(isa, dots, decode, loads, chain, instructions)
+    chain = p.latency_on(core) * dots_of_unit
+    return _bound(core, dots, decode, loads, chain, instructions)
 
 
-def _bound(isa: Isa, dots: Cost, decode: Cost, loads: int, chain: int, instructions: float) -> Bound:
-    vector_cycles = (dots + decode).cycles(isa)
-    loading, issue = loads / isa.loads_per_cycle, instructions / isa.issued_per_cycle
-    return Bound(dots.cycles(isa), vector_cycles - dots.cycles(isa), loading, chain, issue,
+def _bound(core: Core, dots: Cost, decode: Cost, loads: int, chain: int, instructions: float) -> Bound:
+    vector_cycles = (dots + decode).cycles(core)
+    loading, issue = loads / core.loads, instructions / core.issued
+    return Bound(dots.cycles(core), vector_cycles - dots.cycles(core), loading, chain, issue,
                  cycles=max(vector_cycles, loading, chain, issue))
 
 
-def _block_bound_of_vectors(p: Primitive, units: int, spread: int, decoded: bool, rows: int,
+def _block_bound_of_vectors(p: Primitive, core: Core, units: int, spread: int, decoded: bool, rows: int,
                             vectors: int) -> Bound:
     """The same where rows are loaded as they lie: a vector of them is loaded, and decoded, for each
     dot that takes a lane of it."""
@@ -271,25 +274,25 @@ def _block_bound_of_vectors(p: Primitive, units: int, spread: int, decoded: bool
         decode += p.decode_cost * columns
     loads = vectors_of_rows * p.row_loads + columns * (p.parts if decoded else 1)
     instructions = (dots + decode).total + loads + LOOP_INSTRUCTIONS
-    return _bound(p.isa, dots, decode, loads, p.latency * p.parts, instructions)
+    return _bound(core, dots, decode, loads, p.latency_on(core) * p.parts, instructions)
 
 
-def _staging_cycles(tile: Tile, p: Primitive, stages_rhs: bool) -> float:
+def _staging_cycles(tile: Tile, p: Primitive, core: Core, stages_rhs: bool) -> float:
     """Of a k step: one store a cycle, or what comes before it; and sums of rows."""
     units, cycles = tile.k0 // p.k, 0.0
     if p.sums_rows_before:
         vectors = tile.m0 * units * p.lhs_unit_bytes / p.isa.vector_bytes
-        cycles += vectors * max(1 / p.isa.loads_per_cycle, p.row_sums_cost.cycles(p.isa))
+        cycles += vectors * max(1 / core.loads, p.row_sums_cost.cycles(core))
     if p.stage_lhs is not None:
         vectors = tile.m0 * units * p.parts / p.lanes
-        cycles += vectors * max(1.0, p.stage_lhs_cost.cycles(p.isa))
+        cycles += vectors * max(1.0, p.stage_lhs_cost.cycles(core))
     if stages_rhs:
         padded = _padded(units)
         network = p.isa.deinterleave_shuffles * (padded.bit_length() - 1)
         decoded = _decoded(p, stages_rhs)
         decode, parts = (p.decode_cost, p.parts) if decoded else (Cost(), 1)
         vectors = -(-tile.n0 // p.operand_lanes) * padded
-        cycles += vectors * max(parts, (decode + Cost(shuffle=network * parts)).cycles(p.isa))
+        cycles += vectors * max(parts, (decode + Cost(shuffle=network * parts)).cycles(core))
     return cycles
 
 
@@ -329,11 +332,11 @@ def _partition(tile: Tile, p: Primitive, spread: int, decoded: bool) -> list[tup
         for rows in range(1, tile.m0 + 1):
             if registers_needed(p, rows, vectors, decoded) > most_registers:
                 break
-            if rows > p.lanes and p.sums_rows_in_block:
-                break
-            bound = _block_bound(p, tile.k0 // p.k, spread, decoded, rows, vectors)
-            cycles = max(bound.cycles, bound.chain * CHAIN_MARGIN, bound.loads * LOAD_MARGIN)
-            scores[rows] = (cycles, bound.loads, 1, 0)
+            bounds = [_block_bound(p, core, tile.k0 // p.k, spread, decoded, rows, vectors)
+                      for core in p.isa.cores]
+            cycles = sum(max(bound.cycles, bound.chain * CHAIN_MARGIN, bound.loads * LOAD_MARGIN)
+                         for bound in bounds) / len(bounds)
+            scores[rows] = (cycles, bounds[0].loads, 1, 0)
         if not scores:
             break
         of_width[width] = _least(tile.m0, len(scores), scores)
@@ -343,7 +346,8 @@ def _partition(tile: Tile, p: Primitive, spread: int, decoded: bool) -> list[tup
 
 
 def _plan(tile: Tile, p: Primitive, spread: int, stages_rhs: bool) -> Plan:
-    blocks, bound = [], Bound()
+    blocks = []
+    bounds = {core.maker: Bound() for core in p.isa.cores}
     decoded = _decoded(p, stages_rhs)
     column = 0
     for width, rows_of_blocks in _partition(tile, p, spread, decoded):
@@ -351,21 +355,25 @@ def _plan(tile: Tile, p: Primitive, spread: int, stages_rhs: bool) -> Plan:
         vectors = _vectors_of_width(tile, p, spread, width)
         row = 0
         for rows in rows_of_blocks:
+            for core in p.isa.cores:
+                bounds[core.maker] += _block_bound(
+                    p, core, tile.k0 // p.k, spread, decoded, rows, vectors,
+                    sums_rows=p.sums_rows_in_block and not blocks)
             blocks.append(Block(row, rows, column, columns))
-            bound += _block_bound(p, tile.k0 // p.k, spread, decoded, rows, vectors)
             row += rows
         column += columns
-    bound *= tile.k0 // p.k // spread
-    staging = _staging_cycles(tile, p, stages_rhs)
-    bound += Bound(staging=staging, cycles=staging)
-    return Plan(tile, p, spread, stages_rhs, tuple(blocks), bound)
+    for core in p.isa.cores:
+        staging = _staging_cycles(tile, p, core, stages_rhs)
+        bounds[core.maker] = (bounds[core.maker] * (tile.k0 // p.k // spread)
+                              + Bound(staging=staging, cycles=staging))
+    return Plan(tile, p, spread, stages_rhs, tuple(blocks), bounds)
 
 
 def make_plan(tile: Tile, primitive: Primitive) -> Plan:
     if not primitive.sums_rows_in_block:
         return _best_plan(tile, primitive)
     before = _best_plan(tile, primitive.with_sums_before)
-    if tile.k0 > primitive.k:
+    if tile.k0 > primitive.k or tile.m0 > primitive.lanes:
         return before
     # A pass over the LHS reads it from L2 once more: worth it only where the register of the sums would
     # cost a block.
@@ -380,7 +388,7 @@ def _best_plan(tile: Tile, primitive: Primitive) -> Plan:
         # Decoding once for all blocks of rows may be worth the detour.
         if p.decode_cost.total and _decoded(p, True):
             staged = _plan(tile, p, 1, True)
-            return min(plain, staged, key=lambda plan: plan.cycles)
+            return staged if staged.cycles < plain.cycles * STAGING_WORTH else plain
         return plain
     # Where the order of the sum is free, adjacent lanes may hold partial sums of a column.
     may_spread = p.add is not None and units & (units - 1) == 0 and units <= p.operand_lanes

@@ -263,8 +263,10 @@ const uk_tile_row_t* select_tile(uint32_t op, uint32_t flags, int32_t m0, int32_
     if (kKeys[i] != key) continue;
     const uk_tile_row_t& row = kRows[i];
     if (!row_is_eligible(row, op, flags, cpu_data)) continue;
-    // A row that rounds once does less work than any that rounds each step, so where it is eligible
-    // it goes before the ISA's rank.
+    // A row that rounds once is more exact than any that rounds each step, and does less work than
+    // those that round in software, so where it is eligible it goes before the ISA's rank. That is
+    // so beside instructions that round to f16 themselves too, though these are faster: callers who
+    // prefer them do not permit to round once.
     const uint32_t rounds_once =
         op == UK_OP_MMT4D ? row.flags & UK_MMT4D_SKIP_INTERMEDIATE_ROUNDINGS : 0;
     const uint32_t rank = rounds_once | static_cast<uint32_t>(kRowLevels[i]->rank);

@@ -142,6 +142,60 @@ UK_INLINE void blocks(char* out, const char* lhs, const char* rhs, uk_index_t k1
   }
 }
 
+// The same primitive on rows that are staged, and on results in memory as accumulators hold them.
+template <class P>
+struct Staged : P {
+  using Acc = typename P::Acc;
+  static constexpr bool kStagesLhs = false;
+  static constexpr int kLhsBytes = P::kRowBytes, kOutBytes = sizeof(Acc) / P::kLanes;
+  static UK_INLINE Acc load_out(const char* out) {
+    Acc acc;
+    __builtin_memcpy(&acc, out, sizeof(acc));
+    return acc;
+  }
+  static UK_INLINE void store_out(char* out, Acc acc) { __builtin_memcpy(out, &acc, sizeof(acc)); }
+};
+
+// Bytes of the LHS that are staged at a time for several blocks.
+constexpr int kStagedBytes = 8 << 10;
+
+// A tile of several blocks whose LHS is staged: once for all of them, some steps at a time. In
+// between the results wait in OUT, or on the stack if OUT would round them.
+template <class P, int M0, int N0, int kBlocks>
+UK_INLINE void staged_blocks(char* out, const char* lhs, const char* rhs, uk_index_t k1,
+                             uint32_t flags) {
+  constexpr int kStride = M0 * P::kRowBytes, kRhsStep = N0 * P::kRhsBytes;
+  constexpr int kSteps = kStagedBytes / kStride, kVectors = M0 * N0 / P::kLanes;
+  constexpr int kOutVector = P::kLanes * P::kOutBytes, kAccBytes = sizeof(typename P::Acc);
+  constexpr bool kOutHoldsAccs = kOutVector == kAccBytes;
+  static_assert(kSteps > 0, "a step fits");
+  alignas(64) char staged[kSteps * kStride + P::kStageSlack];
+  alignas(64) char accs[kOutHoldsAccs ? 1 : kVectors * kAccBytes];
+  if (!kOutHoldsAccs && (flags & UK_MMT4D_ACCUMULATE)) {
+    for (int v = 0; v < kVectors; ++v) {
+      Staged<P>::store_out(accs + v * kAccBytes, P::load_out(out + v * kOutVector));
+    }
+  }
+  typename P::Acc sums = P::zero();
+  const uk_index_t shared = steps_at_a_time<kRhsStep>(k1, flags);
+  const uk_index_t most = shared < kSteps ? shared : kSteps;
+  do {
+    const uk_index_t steps = k1 < most ? k1 : most;
+    P::stage_lhs(staged, lhs, static_cast<int>(steps) * M0);
+    blocks<Staged<P>, M0, N0, kBlocks, true>(kOutHoldsAccs ? out : accs, staged, rhs, steps, flags,
+                                             sums);
+    lhs += steps * M0 * P::kLhsBytes;
+    rhs += steps * kRhsStep;
+    k1 -= steps;
+    flags |= UK_MMT4D_ACCUMULATE;
+  } while (k1 > 0);
+  if (!kOutHoldsAccs) {
+    for (int v = 0; v < kVectors; ++v) {
+      P::store_out(out + v * kOutVector, Staged<P>::load_out(accs + v * kAccBytes));
+    }
+  }
+}
+
 template <class P, int M0, int N0, int K0>
 UK_INLINE void mmt4d_tile(void* out, const void* lhs, const void* rhs, uk_index_t k1,
                           uint32_t flags) {
@@ -149,6 +203,11 @@ UK_INLINE void mmt4d_tile(void* out, const void* lhs, const void* rhs, uk_index_
   static_assert(N0 % P::kLanes == 0, "whole vectors");
   static_assert(P::kStagesLhs || P::kRowBytes == P::kLhsBytes, "rows are broadcast as they lie");
   constexpr int kBlocks = uk::block_count(P::kRegisters - P::kTemporaries, M0, N0 / P::kLanes);
+  if constexpr (P::kStagesLhs && kBlocks > 1) {
+    staged_blocks<P, M0, N0, kBlocks>(static_cast<char*>(out), static_cast<const char*>(lhs),
+                                      static_cast<const char*>(rhs), k1, flags);
+    return;
+  }
   // Only where OUT holds what accumulators hold can blocks run on few steps at a time.
   constexpr bool kShare = kBlocks > 1 && sizeof(typename P::Acc) == P::kLanes * P::kOutBytes;
   for_steps<kShare, M0 * P::kLhsBytes, N0 * P::kRhsBytes>(

@@ -23,7 +23,7 @@ _BLOCK = re.compile(r"^(?:UK_NOINLINE )?void (block_\d+x\d+)\(char\* out, .*?^}$
 # Where there are calls with and without prefetching.
 _PREFETCHING = re.compile(r"^ +if \(flags & UK_MMT4D_PREFETCH_RHS\) \{$.*?^ +\} else \{$",
                           re.MULTILINE | re.DOTALL)
-_CALL = re.compile(r"^ +(block_\d+x\d+)(?:<0>)?\((?:out|sums)(?: \+ (\d+))?, ", re.MULTILINE)
+_CALL = re.compile(r"^ +(block_\d+x\d+)(?:<0(?:, \d+)?>)?\((?:out|sums)(?: \+ (\d+))?, ", re.MULTILINE)
 _STORE = re.compile(r"store_\d+<(\d+)>\(out(?: \+ (\d+))?, ")
 
 

@@ -10,26 +10,42 @@
 namespace {
 
 // Instructions overwrite an operand, and each compiler has its way of writing a sum over the wrong
-// one: into the product, so that at the end of the step all sums are moved back, and in between
-// there are not enough registers. GCC leaves a sum in the accumulator if it is not to be taken
-// apart, Clang if the accumulator is not.
-template <class Vector, class Add>
-UK_INLINE Vector add_in_place(Vector acc, Vector product, Add add) {
-#ifdef __clang__
-  return add(in_order(acc), product);
-#else
-  return in_order(add(acc, product));
-#endif
+// one: into the product, so that it must be moved back, or the other operand of the product be
+// loaded again. Clang leaves a sum in the accumulator if that is not to be taken apart, GCC only if
+// it does not know that sums commute.
+#if defined(__GNUC__) && !defined(__clang__) && !defined(__AVX__)
+UK_INLINE __m128i add_in_place(__m128i acc, __m128i product) {
+  asm("paddd %1, %0" : "+x"(acc) : "x"(product));
+  return acc;
 }
+UK_INLINE __m128 add_in_place(__m128 acc, __m128 product) {
+  asm("addps %1, %0" : "+x"(acc) : "x"(product));
+  return acc;
+}
+UK_INLINE __m128d add_in_place(__m128d acc, __m128d product) {
+  asm("addpd %1, %0" : "+x"(acc) : "x"(product));
+  return acc;
+}
+#else
+UK_INLINE __m128i add_in_place(__m128i acc, __m128i product) {
+  return _mm_add_epi32(in_order(acc), product);
+}
+UK_INLINE __m128 add_in_place(__m128 acc, __m128 product) {
+  return _mm_add_ps(in_order(acc), product);
+}
+UK_INLINE __m128d add_in_place(__m128d acc, __m128d product) {
+  return _mm_add_pd(in_order(acc), product);
+}
+#endif
 
 UK_INLINE __m128i multiply_add(__m128i acc, __m128i a, __m128i b) {
-  return add_in_place(acc, _mm_madd_epi16(a, b), _mm_add_epi32);
+  return add_in_place(acc, _mm_madd_epi16(a, b));
 }
 UK_INLINE __m128 multiply_add(__m128 acc, __m128 a, __m128 b) {
-  return add_in_place(acc, _mm_mul_ps(a, b), _mm_add_ps);
+  return add_in_place(acc, _mm_mul_ps(a, b));
 }
 UK_INLINE __m128d multiply_add(__m128d acc, __m128d a, __m128d b) {
-  return add_in_place(acc, _mm_mul_pd(a, b), _mm_add_pd);
+  return add_in_place(acc, _mm_mul_pd(a, b));
 }
 
 // mask ? a : b, for masks of whole lanes.
