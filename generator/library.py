@@ -49,6 +49,7 @@ class Level:
     byte_dot: int
     byte_flip: int
     wide: int
+    panels: int
     features: frozenset[str]  # the tails of UK_CPU_*
 
 

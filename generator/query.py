@@ -147,6 +147,13 @@ def is_wide(arch: str, cpu: str) -> bool:
 
 
 @cache
+def panels_in_turns(arch: str, cpu: str) -> int:
+    features = level_of_cpu(arch, cpu)
+    return min((level.panels for level in library.levels(arch).values()
+                if level.panels and level.features <= features), default=1)
+
+
+@cache
 def step_cost(row: Row, wide: bool) -> int:
     tile = row.tile
     assert isinstance(tile, Tile)

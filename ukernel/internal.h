@@ -52,10 +52,10 @@ const uk_tile_row_t* generic_mmt4d_row(uint32_t flags);
 bool row_is_eligible(const uk_tile_row_t& row, uint32_t op, uint32_t flags,
                      const uint64_t* cpu_data);
 
-// A level's vectors, as the columns of ukernel/isa.inc that the cost model of the query reads.
+// A level's vectors, as the columns of ukernel/isa.inc that the query and the walk read.
 struct VectorUnit {
   int registers, bytes, lhs_by_lane, fma, f16_fma, bf16_dot, s16_k, s16_dot, byte_dot, byte_flip,
-      wide;
+      wide, panels;
 };
 
 // Of the level of a tile function row of the table.
@@ -63,6 +63,8 @@ VectorUnit vector_unit_of_row(const uk_tile_row_t& row);
 
 // Whether one of the CPU's levels is `wide`.
 bool cpu_is_wide(const uint64_t* cpu_data);
+// By `panels` of the CPU's levels.
+int panels_in_turns(const uint64_t* cpu_data);
 
 // Quarter cycles of a k step of an mmt4d row of the table, with a function, its operands in L1 or
 // on their way there.
@@ -86,6 +88,7 @@ constexpr uk_index_t kOutBlockBytes = 64 << 10;   // OUT stays in L2 between two
 constexpr uk_index_t kStreamBytes = 4 << 20;      // an RHS this large comes from memory
 constexpr uk_index_t kSideBySideBytes = 4 << 10;  // of each of two panels that are read in turns
 constexpr uk_index_t kMemoryBytes = 2;            // in a quarter cycle: what a core reads at most
+constexpr uk_index_t kLoneRowBytes = 4;  // the same, of a row whose loads do not run far ahead
 
 // ---------------------------------------------------------------- the walk of pack and unpack
 

@@ -20,7 +20,9 @@ struct Mmt4dWalk {
   uk_index_t m0;                                              // rows of a tile
   uk_index_t lhs_step_bytes, rhs_step_bytes, out_tile_bytes;  // > 0
   bool can_split_k;  // whether the accumulator holds the exact intermediate result
-  int step_cost;     // quarter cycles of a k step (ukernel/tile_cost.cc); read if reads_rhs_once()
+  // Read if reads_rhs_once():
+  int step_cost;  // quarter cycles of a k step (ukernel/tile_cost.cc)
+  int panels;     // of the RHS that the CPU reads in turns (ukernel/isa.inc)
 
   bool rhs_streams() const { return n * k * rhs_step_bytes >= kStreamBytes; }
   bool reads_rhs_once() const { return rhs_streams() && m == 1; }
@@ -39,16 +41,19 @@ struct Mmt4dWalk {
     const uk_index_t m_block = equal_block(m, kLhsBlockBytes / (lhs_step_bytes * k_block));
     uk_index_t n_block = equal_block(n, kOutBlockBytes / (m_block * out_tile_bytes));
     // A core prefetches by itself, but only so far ahead of each stream of reads, and up to the end
-    // of a page. Where tiles wait for memory, two panels side by side keep more on its way than
+    // of a page. Where tiles wait for memory, two panels side by side may keep more on its way than
     // prefetches for one do; where they have more to do with what they read, prefetches cost less.
-    // The loads of a single row run far ahead by themselves.
-    const bool side_by_side =
-        reads_rhs_once() && m0 > 1 && can_split_k && rhs_step_bytes > kMemoryBytes * step_cost;
+    // The loads of a single row run far ahead by themselves, unless there is much to do between
+    // them.
+    const bool side_by_side = reads_rhs_once() && panels > 1 && m0 > 1 && can_split_k &&
+                              rhs_step_bytes > kMemoryBytes * step_cost;
+    const bool runs_ahead = m0 == 1 && !(reads_rhs_once() && panels == 1 &&
+                                         rhs_step_bytes <= kLoneRowBytes * step_cost);
     if (side_by_side) {
       n_block = 2;
       k_block = larger(kSideBySideBytes / rhs_step_bytes, 1);
     }
-    const bool prefetch = rhs_streams() && m0 > 1 && !side_by_side;
+    const bool prefetch = rhs_streams() && !runs_ahead && !side_by_side;
 
     for (uk_index_t i0 = 0; i0 < m; i0 += m_block) {
       for (uk_index_t j0 = 0; j0 < n; j0 += n_block) {

@@ -22,12 +22,12 @@ struct IsaLevel {
 };
 
 #define UK_ISA_LEVEL(arch, isa, rank, registers, bytes, lhs_by_lane, fma, f16_fma, bf16_dot,       \
-                     s16_k, s16_dot, byte_dot, byte_flip, wide, features, field7)                  \
+                     s16_k, s16_dot, byte_dot, byte_flip, wide, panels, features, field7)          \
   constexpr IsaLevel kLevel_##arch##_##isa = {                                                     \
       #isa,                                                                                        \
       rank,                                                                                        \
       {registers, bytes, lhs_by_lane, fma, f16_fma, bf16_dot, s16_k, s16_dot, byte_dot, byte_flip, \
-       wide},                                                                                      \
+       wide, panels},                                                                              \
       features,                                                                                    \
       field7};
 #include "ukernel/isa.inc"
@@ -289,6 +289,16 @@ const uk_tile_row_t* generic_mmt4d_row(uint32_t flags) {
 VectorUnit vector_unit_of_row(const uk_tile_row_t& row) {
   const auto i = static_cast<size_t>(&row - kRows);
   return i < kFunctionRowCount ? kRowLevels[i]->vectors : VectorUnit{};
+}
+
+int panels_in_turns(const uint64_t* cpu_data) {
+  int least = 0;
+  for (const IsaLevel& level : kLevels) {
+    const int panels = level.vectors.panels;
+    if (panels == 0 || (least > 0 && least <= panels)) continue;
+    if (has_features(cpu_data, level.features, level.field7_features)) least = panels;
+  }
+  return least > 0 ? least : 1;
 }
 
 bool cpu_is_wide(const uint64_t* cpu_data) {

@@ -137,7 +137,8 @@ void mmt4d_of_memrefs(const Mmt4dTile& tile, const Memref<4>& lhs_memref,
                           rhs.tile_bytes(),
                           out.tile_bytes(),
                           tile.out_bytes > 2,
-                          tile.step_cost};
+                          tile.step_cost,
+                          tile.panels};
   StridedTiles strided(lhs, rhs, out, k);
   if (!strided.all_dense()) {
     walk.for_each_tile([&](uk_index_t i, uk_index_t j, uk_index_t k_from, uk_index_t k1, bool) {

@@ -1,0 +1,111 @@
+// The order in which the tiles of an mmt4d are computed.
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions; see LICENSE.
+#include "ukernel/mmt4d_walk.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <utility>
+#include <vector>
+
+namespace uk {
+namespace {
+
+struct Call {
+  uk_index_t i, j, k, k1;
+  bool prefetches;
+};
+
+std::vector<Call> calls_of(const Mmt4dWalk& walk) {
+  std::vector<Call> calls;
+  walk.for_each_tile([&](uk_index_t i, uk_index_t j, uk_index_t k, uk_index_t k1, bool prefetches) {
+    calls.push_back({i, j, k, k1, prefetches});
+  });
+  return calls;
+}
+
+// m0 rows of f32 by as many panels of 32 columns as make the RHS stream.
+Mmt4dWalk few_rows(uk_index_t m0, int step_cost, int panels) {
+  constexpr uk_index_t kStep = 32 * 4, kK = 1000;
+  return {
+      1,     kStreamBytes / (kStep * kK) + 1, kK, m0, m0 * 4, kStep, m0 * kStep, true, step_cost,
+      panels};
+}
+
+// Of a step that costs this much, few_rows waits for memory, or has more to do.
+constexpr int kCheap = 16, kDear = 100;
+
+TEST(Mmt4dWalk, GivesEachTileAllStepsInOrder) {
+  std::vector<Mmt4dWalk> walks = {
+      few_rows(4, kCheap, 1),
+      few_rows(4, kCheap, 2),
+      few_rows(4, kDear, 2),
+      few_rows(1, kCheap, 2),
+      // Blocks of each kind that do not divide what they cover, and no K at all.
+      {37, 41, 5000, 16, 64, 128, 2048, true, 0, 1},
+      {37, 41, 5000, 16, 64, 128, 2048, false, 0, 1},
+      {3, 5, 0, 16, 64, 128, 2048, true, 0, 1},
+  };
+  for (const Mmt4dWalk& walk : walks) {
+    std::map<std::pair<uk_index_t, uk_index_t>, uk_index_t> reached;
+    for (const Call& call : calls_of(walk)) {
+      uk_index_t& next = reached[{call.i, call.j}];
+      ASSERT_EQ(next, call.k);
+      if (walk.k > 0) {
+        ASSERT_GT(call.k1, 0);
+      }
+      next += call.k1;
+    }
+    ASSERT_EQ(static_cast<size_t>(walk.m * walk.n), reached.size());
+    for (const auto& [tile, next] : reached) {
+      ASSERT_TRUE(tile.first < walk.m && tile.second < walk.n);
+      ASSERT_EQ(walk.k, next);
+    }
+  }
+}
+
+TEST(Mmt4dWalk, SplitsKOnlyWhereThatIsExact) {
+  for (const Call& call : calls_of({37, 41, 5000, 16, 64, 128, 2048, false, 0, 1})) {
+    ASSERT_EQ(5000, call.k1);
+  }
+}
+
+TEST(Mmt4dWalk, PrefetchesOnePanelOfAStreamingRhs) {
+  for (const Mmt4dWalk& walk : {few_rows(4, kCheap, 1), few_rows(4, kDear, 2)}) {
+    const std::vector<Call> calls = calls_of(walk);
+    ASSERT_EQ(static_cast<size_t>(walk.n), calls.size());
+    for (const Call& call : calls) ASSERT_TRUE(call.prefetches);
+  }
+}
+
+TEST(Mmt4dWalk, ReadsTwoPanelsInTurnsWhereTilesWait) {
+  const Mmt4dWalk walk = few_rows(4, kCheap, 2);
+  const std::vector<Call> calls = calls_of(walk);
+  size_t at = 0;
+  for (; calls[at].j + 1 < walk.n; at += 2) {
+    EXPECT_EQ(calls[at].j + 1, calls[at + 1].j);
+    EXPECT_EQ(calls[at].k, calls[at + 1].k);
+  }
+  EXPECT_GT(at, static_cast<size_t>(walk.n));  // in several parts each
+  for (const Call& call : calls) {
+    EXPECT_LE(call.k1 * walk.rhs_step_bytes, kSideBySideBytes);
+    EXPECT_FALSE(call.prefetches);
+  }
+}
+
+TEST(Mmt4dWalk, PrefetchesForOneRowThatHasMuchToDo) {
+  const auto prefetches = [](const Mmt4dWalk& walk) { return calls_of(walk)[0].prefetches; };
+  EXPECT_FALSE(prefetches(few_rows(1, kCheap, 1)));
+  EXPECT_TRUE(prefetches(few_rows(1, kDear, 1)));
+  EXPECT_FALSE(prefetches(few_rows(1, kDear, 2)));
+}
+
+TEST(Mmt4dWalk, DoesNotPrefetchWhatIsInTheCaches) {
+  Mmt4dWalk walk = few_rows(4, kCheap, 1);
+  walk.n /= 2;
+  for (const Call& call : calls_of(walk)) ASSERT_FALSE(call.prefetches);
+}
+
+}  // namespace
+}  // namespace uk
