@@ -37,12 +37,19 @@ void must(uk_status_t status) {
   std::exit(1);
 }
 
-// Weights N x K that are packed for one product are multiplied block by block: what is packed, and
-// what is then unpacked, stay in L2 meanwhile. Each block reads all of the LHS: one that does not
-// stay in L3 costs more than a block of its size. Of weights K x N a block is a little of many
-// rows, which costs more than it gains.
+// What is packed for one product is multiplied, and its results unpacked, in blocks that stay in
+// the caches meanwhile. Of two operands the longer one is in blocks, as each of its blocks reads
+// all of the other: rows to the number of kBlockRows, since fewer do not pay for that; columns to
+// as many bytes as L2 holds, and only if weights N x K hold them together: K x N they are a little
+// of many rows.
+constexpr int64_t kBlockRows = 256;
 constexpr int64_t kPackedBlockBytes = 1 << 20, kResultBlockBytes = 512 << 10;
-constexpr int64_t kCachedLhsBytes = 8 << 20;
+constexpr int64_t kCachedLhsBytes = 8 << 20;  // a larger one costs more to read than blocks give
+
+struct Range {  // of tiles
+  int64_t begin, end;
+  int64_t size() const { return end - begin; }
+};
 
 struct Operation {
   uk_problem_t problem;
@@ -63,6 +70,9 @@ struct Operation {
   char* copy(int index) const {
     return packed_weights.data() + static_cast<size_t>(index) * copy_bytes;
   }
+  // Of one panel of weights, and of the tiles of results that it gives.
+  int64_t panel_bytes() const { return rhs.panel() * type.rhs_bits / 8; }
+  int64_t result_bytes() const { return mmt4d.m * mmt4d.m0 * mmt4d.n0 * type.out_bits / 8; }
   uk_mmt4d_params_t with_copy(int index) const {
     uk_mmt4d_params_t params = mmt4d;
     params.rhs = copy(index);
@@ -110,55 +120,92 @@ void* make(const uk_problem_t* problem) {
   return operation.release();
 }
 
-// The tiles of columns from `begin` to `end`, through a place for packed weights and results.
-void pack_and_multiply(const Operation& op, int64_t begin, int64_t end, char* packed_weights,
-                       char* packed_out) {
+Packing rows_of(Packing packing, const Range& tiles) {
+  packing.from.rows =
+      std::min(tiles.end * packing.tile_rows, packing.from.rows) - tiles.begin * packing.tile_rows;
+  return packing;
+}
+
+void pack_rows(const Operation& op, const Range& rows, int thread) {
+  const Packing lhs = rows_of(op.lhs, rows);
+  const int64_t first = rows.begin * lhs.tile_rows * lhs.from.row_stride;
+  must(pack_part(lhs, at(op.problem.lhs, first, op.type.lhs_bits),
+                 at(op.packed_lhs.data(), rows.begin * lhs.panel(), op.type.lhs_bits),
+                 op.problem.cpu_data, thread, op.problem.threads));
+}
+
+void pack_columns(const Operation& op, const Range& columns, char* packed) {
+  const Packing rhs = rows_of(op.rhs, columns);
+  const int64_t first = columns.begin * rhs.tile_rows * rhs.from.row_stride;
+  must(pack_part(rhs, at(op.problem.weights, first, op.type.rhs_bits), packed, op.problem.cpu_data,
+                 0, 1));
+}
+
+int64_t columns_of_block(const Operation& op) {
+  const int64_t lhs_bytes = op.lhs.elements() * op.type.lhs_bits / 8;
+  if (lhs_bytes > kCachedLhsBytes) return ceil_div(lhs_bytes, op.panel_bytes());
+  const int64_t block =
+      std::min(kPackedBlockBytes / op.panel_bytes(), kResultBlockBytes / op.result_bytes());
+  return std::max<int64_t>(block, 1);
+}
+
+// Through `packed_out`, a place for these results alone.
+void multiply(const Operation& op, const Range& rows, const Range& columns,
+              const char* packed_weights, char* packed_out) {
   const uk_problem_t& p = op.problem;
-  const int64_t first = begin * op.rhs.tile_rows;
-  const int64_t columns = std::min(end * op.rhs.tile_rows, p.n) - first;
-  Packing weights = op.rhs;
-  weights.from.rows = columns;
-  const void* from = at(p.weights, first * weights.from.row_stride, op.type.rhs_bits);
-  must(pack_part(weights, from, packed_weights, p.cpu_data, 0, 1));
   uk_mmt4d_params_t params = op.mmt4d;
+  params.lhs_offset = rows.begin * params.lhs_stride0;
+  params.m = rows.size();
   params.rhs = packed_weights;
-  params.n = end - begin;
+  params.n = columns.size();
   params.out = packed_out;
   params.out_stride0 = params.n * params.m0 * params.n0;
   must(uk_mmt4d(&params));
   Result result = op.result;
-  result.n = columns;
+  result.m = rows_of(op.lhs, rows).from.rows;
+  result.n = rows_of(op.rhs, columns).from.rows;
+  const int64_t first = rows.begin * params.m0 * p.n + columns.begin * params.n0;
   must(unpack_part(params, result, at(p.out, first, op.type.out_bits), 0, 1));
 }
 
-void run_whole(Operation& op, int thread) {
-  const uk_problem_t& p = op.problem;
-  const int64_t begin = op.mmt4d.n * thread / p.threads,
-                end = op.mmt4d.n * (thread + 1) / p.threads;
-  const int64_t panel_bytes = op.rhs.panel() * op.type.rhs_bits / 8;
-  const int64_t result_bytes = op.mmt4d.m * op.mmt4d.m0 * op.mmt4d.n0 * op.type.out_bits / 8;
-  const int64_t lhs_bytes = op.lhs.elements() * op.type.lhs_bits / 8;
-  int64_t block = std::min(kPackedBlockBytes / panel_bytes, kResultBlockBytes / result_bytes);
-  if (lhs_bytes > kCachedLhsBytes) block = lhs_bytes / panel_bytes;
-  block = p.weights_are_k_by_n ? end - begin : std::max<int64_t>(block, 1);
-  char* const packed_weights = op.copy(0) + begin * panel_bytes;
-  char* const packed_out = static_cast<char*>(op.mmt4d.out) + begin * result_bytes;
-  for (int64_t j = begin; j < end; j += block) {
-    pack_and_multiply(op, j, std::min(j + block, end), packed_weights, packed_out);
+void multiply_rows_in_blocks(Operation& op, const Range& columns, const char* weights, char* out,
+                             int thread) {
+  const int64_t block = ceil_div(kBlockRows, op.mmt4d.m0);
+  for (int64_t i = 0; i < op.mmt4d.m; i += block) {
+    const Range rows = {i, std::min(i + block, op.mmt4d.m)};
+    pack_rows(op, rows, thread);
+    op.barrier.wait();  // every thread reads all of them
+    multiply(op, rows, columns, weights, out);
+  }
+}
+
+void multiply_columns_in_blocks(Operation& op, const Range& columns, char* weights, char* out,
+                                int thread) {
+  const Range rows = {0, op.mmt4d.m};
+  pack_rows(op, rows, thread);
+  op.barrier.wait();  // every thread reads all of them
+  const int64_t block = columns_of_block(op);
+  for (int64_t j = columns.begin; j < columns.end; j += block) {
+    const Range some = {j, std::min(j + block, columns.end)};
+    pack_columns(op, some, weights);
+    multiply(op, rows, some, weights, out);
   }
 }
 
 void run(void* operation, int copy, int thread) {
   Operation& op = as_operation(operation);
   const uk_problem_t& p = op.problem;
-  if (p.form != UK_FORM_PACKED) {
-    must(pack_part(op.lhs, p.lhs, op.packed_lhs.data(), p.cpu_data, thread, p.threads));
-    op.barrier.wait();  // every thread reads all of the LHS
+  if (p.form == UK_FORM_PACKED) return must(mmt4d_part(op.with_copy(copy), 1, thread, p.threads));
+  const Range columns = {op.mmt4d.n * thread / p.threads, op.mmt4d.n * (thread + 1) / p.threads};
+  char* const weights = op.copy(copy) + columns.begin * op.panel_bytes();
+  char* const out = op.packed_out.data() + columns.begin * op.result_bytes();
+  if (p.form == UK_FORM_WHOLE) {
+    if (p.m < p.n && !p.weights_are_k_by_n) {
+      return multiply_columns_in_blocks(op, columns, weights, out, thread);
+    }
+    pack_columns(op, columns, weights);
   }
-  if (p.form == UK_FORM_WHOLE) return run_whole(op, thread);
-  const uk_mmt4d_params_t params = op.with_copy(copy);
-  must(mmt4d_part(params, 1, thread, p.threads));
-  if (p.form != UK_FORM_PACKED) must(unpack_part(params, op.result, p.out, thread, p.threads));
+  multiply_rows_in_blocks(op, columns, weights, out, thread);
 }
 
 void write_out(void* operation) {
