@@ -95,10 +95,10 @@ constexpr uk_index_t kLoneRowBytes = 4;  // the same, of a row whose loads do no
 // Measured on a core with 1 MiB of L2.
 constexpr uk_index_t kStreamedCopyBytes = 8 << 20;    // an output this large goes past the caches
 constexpr uk_index_t kGatheredCopyBytes = 512 << 10;  // smaller ones wait for L2 only
-constexpr uk_index_t kSetsBytes = 2 << 10;  // lines that far apart fall into one set or two
-constexpr uk_index_t kStreamedBlockBytes = 8 << 10;  // written to L1 and from there past it
+constexpr uk_index_t kSetsBytes = 2 << 10;     // lines that far apart fall into one set or two
+constexpr uk_index_t kOverlapBytes = 1 << 10;  // read before as much is written past them
+constexpr uk_index_t kStreamedBlockBytes = 8 << 10;  // where so little would be parts of lines
 constexpr uk_index_t kStreamedRowBytes = 128;        // of each row of the matrix that is written
-constexpr uk_index_t kStreamedPartBytes = 8 << 10;   // the same, of one row of tiles
 constexpr uk_index_t kRunBytes = 512;                // longer runs down a column gain nothing more
 constexpr uk_index_t kTallRows = 32;  // the most rows of the matrix side by side in one tall tile
 constexpr uk_index_t kStackedRows = 16;  // the same in tiles one below the other

@@ -135,11 +135,28 @@ constexpr uk_index_t kStripTiles = 8, kStripBytes = 512;
 // Tiles smaller than this would write a line in pieces, with too many others in between.
 constexpr uk_index_t kNarrowBytes = kLineBytes;
 
+// As many rows of so little give whole lines only together with many others beside them.
+constexpr uk_index_t kNarrowRowBytes = kLineBytes / 4;
+
 // Tiles larger than this are no slower alone than as parts of tall ones.
 constexpr uk_index_t kTallTileBytes = 2 * kLineBytes;
 
+// One row or one column is its own transpose.
+bool is_straight(const TilePlan& plan) {
+  return !plan.transposed || plan.rows == 1 || plan.columns == 1;
+}
+
 uk_index_t address_of(const void* base, uk_index_t element, int bits) {
   return static_cast<uk_index_t>(reinterpret_cast<uintptr_t>(at(base, element, bits)));
+}
+
+// An output past the caches, in whole lines: rows of a matrix that start within one would be
+// written in parts of lines, each of which waits for memory.
+bool is_streamed(const TileCopy& copy, const TilePlan& plan) {
+  if (plan.size0 * plan.size1 * plan.bits / 8 < kStreamedCopyBytes) return false;
+  const uk_index_t starts =
+      address_of(copy.matrix, plan.offset, plan.bits) | plan.stride0 * plan.bits / 8;
+  return copy.op == UK_OP_PACK || plan.rows == 1 || starts % kLineBytes == 0;
 }
 
 // The row of a straight tile of `rows` runs of `unit` bytes, whatever its elements are called, and
@@ -168,9 +185,7 @@ const uk_tile_row_t* select_straight(const TileCopy& copy, uk_index_t rows, uk_i
 // The tallest tile of at most kTallRows rows and kRunBytes that columns of whole tiles make.
 void make_tall(const TileCopy& copy, const TilePlan& plan, Blocks* blocks) {
   const uk_index_t unit_bits = plan.columns * plan.bits;
-  // One row or one column is its own transpose.
-  const bool is_straight = !plan.transposed || plan.rows == 1 || plan.columns == 1;
-  if (!is_straight || unit_bits % 8 != 0) return;
+  if (!is_straight(plan) || unit_bits % 8 != 0) return;
   const uk_index_t places = plan.stride0 * plan.bits / 8 | plan.tiles_stride1 * plan.bits / 8 |
                             address_of(copy.matrix, plan.offset, plan.bits) |
                             address_of(copy.tiles, plan.tiles_offset, plan.bits);
@@ -216,10 +231,28 @@ bool columns_share_sets(const TileCopy& copy, const TilePlan& plan) {
          plan.tiles_stride1 * plan.bits / 8 % kSetsBytes == 0;
 }
 
+// How many tiles side by side a block of columns of `column_bytes` takes past the caches. Loads and
+// streaming stores overlap if few lines are read between those that are written, but a row of the
+// matrix narrower than a line is not left in the middle of one.
+uk_index_t streamed_tiles(const TileCopy& copy, const TilePlan& plan, uk_index_t column_bytes) {
+  const uk_index_t row_bits = plan.columns * plan.bits, row_bytes = row_bits / 8;
+  if (copy.op == UK_OP_UNPACK) {
+    const bool in_lines =
+        is_straight(plan) && row_bytes >= kLineBytes / 2 && row_bytes <= kLineBytes;
+    return quotient((in_lines ? 2 : 1) * kStreamedRowBytes * 8, row_bits);
+  }
+  const bool many_rows = plan.rows > kStackedRows || column_bytes > kOverlapBytes;
+  if (row_bytes < kNarrowRowBytes || many_rows) {
+    return quotient(kStreamedBlockBytes, column_bytes);
+  }
+  const bool whole_lines = row_bytes >= kLineBytes && is_straight(plan);
+  return whole_lines ? 1 : quotient(kStreamedRowBytes, row_bytes);
+}
+
 // Which side of a copy by way of the scratch goes on end is its source's: rows in a pack, columns
 // of tiles in an unpack. The other side is written in runs of whole lines.
 bool make_staged(const TileCopy& copy, const TilePlan& plan, Blocks* blocks) {
-  const bool past_caches = plan.size0 * plan.size1 * plan.bits / 8 >= kStreamedCopyBytes;
+  const bool past_caches = is_streamed(copy, plan);
   if (!past_caches && !columns_share_sets(copy, plan)) return false;
   const uk_index_t tile_bytes = plan.tile_size() * plan.bits / 8;
   Blocks staged = *blocks;
@@ -229,16 +262,18 @@ bool make_staged(const TileCopy& copy, const TilePlan& plan, Blocks* blocks) {
     const uk_index_t least = staged.tall ? staged.tall_tile_rows : 1;
     staged.tile_rows = least * larger(quotient(kRunBytes, least * tile_bytes), 1);
   } else if (!staged.tall) {
-    // Whole lines first: a run shorter than one passes nothing by.
+    // Whole lines first: a run shorter than one passes nothing by. Of long rows one is read faster
+    // than two in turns.
+    const bool long_rows = copy.op == UK_OP_PACK && plan.rows == 1 && tile_bytes > kTallTileBytes;
+    const uk_index_t run = long_rows ? tile_bytes : kRunBytes;
     const uk_index_t tile_rows =
-        smaller(quotient(kStackedRows, plan.rows), quotient(kRunBytes, tile_bytes));
+        smaller(quotient(kStackedRows, plan.rows), quotient(run, tile_bytes));
     staged.tile_rows = larger(tile_rows, ceil_div(kLineBytes, tile_bytes));
   }
   const uk_index_t column_bytes = staged.tile_rows * tile_bytes;
   staged.down = copy.op == UK_OP_UNPACK;
-  const uk_index_t block_bytes = past_caches ? kStreamedBlockBytes : kScratchBytes;
-  const uk_index_t tiles = staged.down ? quotient(kStreamedRowBytes * 8, plan.columns * plan.bits)
-                                       : quotient(block_bytes, column_bytes);
+  const uk_index_t tiles = past_caches ? streamed_tiles(copy, plan, column_bytes)
+                                       : quotient(kScratchBytes, column_bytes);
   const uk_index_t even = plan.even_tiles();
   staged.tiles = larger(tiles & -even, even);
   if (staged.tiles > quotient(kScratchBytes, column_bytes)) return false;
@@ -246,13 +281,23 @@ bool make_staged(const TileCopy& copy, const TilePlan& plan, Blocks* blocks) {
   return true;
 }
 
-// The same for a pack whose rows of tiles are dense: a part of one at a time.
-void make_streamed_rows(const TilePlan& plan, Blocks* blocks) {
-  if (plan.size0 * plan.size1 * plan.bits / 8 < kStreamedCopyBytes) return;
+// The same where rows of tiles are dense: a part of one at a time, so small that loads and
+// streaming stores overlap, but with whole lines of each of the matrix's rows. Where both cannot
+// be, longer parts are packed as fast as any; unpacked they are faster by way of the caches.
+void make_streamed_rows(const TileCopy& copy, const TilePlan& plan, Blocks* blocks) {
+  if (!is_streamed(copy, plan) || plan.tiles_stride1 != plan.tile_size()) return;
+  const bool is_pack = copy.op == UK_OP_PACK;
   const uk_index_t tile_bytes = plan.tile_size() * plan.bits / 8, even = plan.even_tiles();
-  if (plan.tiles_stride1 != plan.tile_size() || even * tile_bytes > kStreamedPartBytes) return;
+  // A line of a row is read with the next one; those that are written wait for each other.
+  const uk_index_t most = is_pack ? kOverlapBytes : 2 * kOverlapBytes;
+  uk_index_t part = larger(smaller(plan.rows * 2 * kStreamedRowBytes, most), kOverlapBytes / 2);
+  if (plan.bits < 8) part = 4 * kOverlapBytes;  // a call for so many tiles fills its own stage
+  if (plan.rows > kStackedRows || even * tile_bytes > most) {
+    if (!is_pack || even * tile_bytes > kStreamedBlockBytes) return;
+    part = kStreamedBlockBytes;
+  }
   blocks->tile_rows = 1;
-  blocks->tiles = quotient(kStreamedPartBytes, tile_bytes) & -even;
+  blocks->tiles = larger(quotient(part, tile_bytes) & -even, even);
   blocks->down = false;
   blocks->output = BlockOutput::kStreamed;
 }
@@ -263,7 +308,7 @@ Blocks make_blocks(const TileCopy& copy, const TilePlan& plan) {
   const bool far_apart =
       plan.tiles_stride1 > plan.tile_size() && plan.tiles_stride0 < plan.tiles_stride1;
   if (!far_apart) {
-    if (copy.op == UK_OP_PACK) make_streamed_rows(plan, &blocks);
+    make_streamed_rows(copy, plan, &blocks);
     return blocks;
   }
   const bool columns_are_dense = plan.tiles_stride0 == plan.tile_size();

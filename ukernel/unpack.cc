@@ -7,6 +7,11 @@
 namespace uk {
 namespace {
 
+// Of a row of tiles that lie side by side in memory, the lines of several in turns are read at a
+// third of the speed of one tile after the other. A call for each tile takes longer than a smaller
+// one is worth.
+constexpr uk_index_t kLoneTileBytes = 256;
+
 class Unpacker {
  public:
   Unpacker(const uk_unpack_params_t& p, const TilePlan& plan)
@@ -21,7 +26,13 @@ class Unpacker {
       return unpack_block(row(i, j), plan_.stride0, i, j, rows, count);
     }
     const uk_index_t bytes = count * plan_.columns * plan_.bits / 8;
-    unpack_block(scratch_, count * plan_.columns, i, j, rows, count);
+    const bool alone = plan_.tiles_stride1 == plan_.tile_size() &&
+                       plan_.tile_size() * plan_.bits / 8 >= kLoneTileBytes;
+    const uk_index_t at_once = alone ? plan_.even_tiles() : count;
+    for (uk_index_t c = 0; c < count; c += at_once) {
+      unpack_block(at(scratch_, c * plan_.columns, plan_.bits), count * plan_.columns, i, j + c,
+                   rows, at_once);
+    }
     for (uk_index_t r = 0; r < rows * plan_.rows; ++r) {
       stream_run(at(row(i, j), r * plan_.stride0, plan_.bits), scratch_ + r * bytes, bytes);
     }

@@ -436,10 +436,10 @@ TileShape narrow_tile(int bits) { return {4, std::max(16 / bits, 1)}; }
 TileShape odd_operand_tile(int bits) { return {14, std::max(16 / bits, 1)}; }
 TileShape square_tile(int bits) { return {16, bits == 4 ? 32 : 16}; }
 
-// The columns of an even row are whole tiles but not whole blocks, so that what lies past the last
-// block is past the buffer, and its strides are multiples of wider elements. Those of an odd row
-// are neither. Four-bit elements count in pairs.
-constexpr uk_index_t kEvenRow = 1056, kOddRow = 1061;
+// The columns of an even row are whole tiles but, of narrow elements, not whole blocks, so that
+// what lies past the last block is past the buffer, and its strides are whole lines. Those of an
+// odd row are neither. Four-bit elements count in pairs.
+constexpr uk_index_t kEvenRow = 1088, kOddRow = 1061;
 
 struct LargeCase {
   const char* what;
@@ -478,6 +478,8 @@ constexpr LargeCase kLargePacks[] = {
      TilesLayout::kTight, 0, Edge::end, true},
     {"rows of transposed tiles", operand_tile, kEvenRow, MatrixLayout::kRowMajor,
      TilesLayout::kTight, UK_PACK_TRANSPOSE_INNER, Edge::end, true},
+    {"rows of large tiles", square_tile, kEvenRow, MatrixLayout::kRowMajor, TilesLayout::kTight, 0,
+     Edge::end, true},
 };
 constexpr LargeCase kLargeUnpacks[] = {
     {"not streamed", result_tile, kEvenRow, MatrixLayout::kRowMajor, TilesLayout::kTightTransposed,
@@ -489,6 +491,14 @@ constexpr LargeCase kLargeUnpacks[] = {
     {"stacked tiles, odd rows", square_tile, kOddRow, MatrixLayout::kRowsUpward,
      TilesLayout::kTight, UK_PACK_TRANSPOSE_OUTER, Edge::end, true},
     {"tiles of columns", square_tile, kEvenRow, MatrixLayout::kColumnsOfALargerMatrix,
+     TilesLayout::kTight, 0, Edge::end, true},
+    {"rows of tiles", result_tile, kEvenRow, MatrixLayout::kRowMajor, TilesLayout::kTight, 0,
+     Edge::end, true},
+    {"rows of large tiles", square_tile, kEvenRow, MatrixLayout::kRowMajor, TilesLayout::kTight, 0,
+     Edge::end, true},
+    {"rows of transposed tiles", square_tile, kEvenRow, MatrixLayout::kRowMajor,
+     TilesLayout::kTight, UK_PACK_TRANSPOSE_INNER, Edge::end, true},
+    {"rows of tiles, not in lines", result_tile, kOddRow, MatrixLayout::kRowMajor,
      TilesLayout::kTight, 0, Edge::end, true},
 };
 
