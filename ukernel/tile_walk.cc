@@ -328,7 +328,8 @@ Blocks make_blocks(const TileCopy& copy, const TilePlan& plan) {
   blocks.tiles = (larger(strip, kStripTiles) + even - 1) & -even;
   if (gathers) {
     blocks.output = BlockOutput::kGathered;
-    blocks.tile_rows = larger(quotient(kScratchBytes, blocks.tiles * tile_bytes), 1);
+    blocks.tiles = smaller(blocks.tiles, quotient(kScratchBytes, tile_bytes) & -even);
+    blocks.tile_rows = quotient(kScratchBytes, blocks.tiles * tile_bytes);
   }
   return blocks;
 }

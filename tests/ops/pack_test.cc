@@ -188,7 +188,13 @@ class Call {
     ASSERT_EQ(UK_STATUS_OK, status);
     ASSERT_TRUE(same_bytes(expected(), out.data()));
     ASSERT_EQ("", out.damage_outside());
+    const uk::TileCopy copy =
+        packs ? copy_of(pack_params(in, out)) : copy_of(unpack_params(in, out));
+    ASSERT_EQ(UK_STATUS_OK, uk::plan_tiles(copy, &plan_));
   }
+
+  // How it ran.
+  const uk::TilePlan& plan() const { return plan_; }
 
   uk_pack_params_t pack_params(const GuardedBuffer& in, const GuardedBuffer& out) const {
     uk_pack_params_t p = {};
@@ -271,6 +277,17 @@ class Call {
     return bits == 64 ? value : value & ((UINT64_C(1) << bits) - 1);
   }
 
+  static uk::TileCopy copy_of(const uk_pack_params_t& p) {
+    return {UK_OP_PACK,  p.flags,       p.cpu_data,    p.in,        p.in_offset,  p.in_size0,
+            p.in_size1,  p.in_stride0,  p.in_stride1,  p.out,       p.out_offset, p.out_size0,
+            p.out_size1, p.out_stride0, p.out_stride1, p.out_size2, p.out_size3};
+  }
+  static uk::TileCopy copy_of(const uk_unpack_params_t& p) {
+    return {UK_OP_UNPACK, p.flags,       p.cpu_data,    p.out,      p.out_offset, p.out_size0,
+            p.out_size1,  p.out_stride0, p.out_stride1, p.in,       p.in_offset,  p.in_size0,
+            p.in_size1,   p.in_stride0,  p.in_stride1,  p.in_size2, p.in_size3};
+  }
+
   template <class Params>
   void set_common(Params& p) const {
     p.struct_size = sizeof(p);
@@ -282,6 +299,7 @@ class Call {
   const uint64_t* const cpu_data_;
   Extent matrix_extent_, tiles_extent_;
   Bytes matrix_, tiles_;
+  uk::TilePlan plan_ = {};
 };
 
 // Sizes in terms of the tile: none, less than one, some, some and a bit.
@@ -434,6 +452,7 @@ TileShape result_tile(int bits) { return {2, bits == 64 ? 16 : 32}; }
 TileShape narrow_tile(int bits) { return {4, std::max(16 / bits, 1)}; }
 // And tiles that stack to no tall one.
 TileShape odd_operand_tile(int bits) { return {14, std::max(16 / bits, 1)}; }
+TileShape row_tile(int) { return {1, 64}; }
 TileShape square_tile(int bits) { return {16, bits == 4 ? 32 : 16}; }
 
 // The columns of an even row are whole tiles but, of narrow elements, not whole blocks, so that
@@ -449,57 +468,65 @@ struct LargeCase {
   TilesLayout tiles;
   uint32_t flags;
   Edge edge;  // the start where a size is odd, so that only the strides are
-  bool is_streamed;
+  bool is_large, is_streamed;
 };
 
-// In all of them the tiles of one tile column follow each other.
+// In those that are not rows of tiles the tiles of one column follow each other.
 constexpr LargeCase kLargePacks[] = {
     {"tall tiles in odd columns, not streamed", operand_tile, kEvenRow, MatrixLayout::kRowMajor,
-     TilesLayout::kTightColumns, 0, Edge::start, false},
+     TilesLayout::kTightColumns, 0, Edge::start, false, false},
     {"tall tiles", operand_tile, kEvenRow, MatrixLayout::kRowMajor, TilesLayout::kTightTransposed,
-     0, Edge::end, true},
+     0, Edge::end, true, true},
     {"tall tiles of odd rows", operand_tile, kOddRow, MatrixLayout::kRowMajor,
-     TilesLayout::kTightTransposed, 0, Edge::start, true},
+     TilesLayout::kTightTransposed, 0, Edge::start, true, true},
     {"tall tiles in odd columns", operand_tile, kEvenRow, MatrixLayout::kRowMajor,
-     TilesLayout::kTightColumns, 0, Edge::start, true},
+     TilesLayout::kTightColumns, 0, Edge::start, true, true},
     {"stacked tiles", odd_operand_tile, kOddRow, MatrixLayout::kRowsUpward, TilesLayout::kTight,
-     UK_PACK_TRANSPOSE_OUTER, Edge::end, true},
+     UK_PACK_TRANSPOSE_OUTER, Edge::end, true, true},
     {"restacked tiles, not streamed", operand_tile, kEvenRow, MatrixLayout::kRowsOfALargerMatrix,
-     TilesLayout::kTight, UK_PACK_TRANSPOSE_INNER | UK_PACK_TRANSPOSE_OUTER, Edge::end, false},
+     TilesLayout::kTight, UK_PACK_TRANSPOSE_INNER | UK_PACK_TRANSPOSE_OUTER, Edge::end, false,
+     false},
     {"narrow tiles restacked, not streamed", narrow_tile, kOddRow, MatrixLayout::kRowMajor,
-     TilesLayout::kTight, UK_PACK_TRANSPOSE_INNER | UK_PACK_TRANSPOSE_OUTER, Edge::start, false},
+     TilesLayout::kTight, UK_PACK_TRANSPOSE_INNER | UK_PACK_TRANSPOSE_OUTER, Edge::start, false,
+     false},
     {"tiles restacked in odd columns, not streamed", narrow_tile, kEvenRow, MatrixLayout::kRowMajor,
-     TilesLayout::kTightColumns, UK_PACK_TRANSPOSE_INNER, Edge::start, false},
+     TilesLayout::kTightColumns, UK_PACK_TRANSPOSE_INNER, Edge::start, false, false},
     {"transposed tiles", operand_tile, kEvenRow, MatrixLayout::kRowsOfALargerMatrix,
-     TilesLayout::kTight, UK_PACK_TRANSPOSE_INNER | UK_PACK_TRANSPOSE_OUTER, Edge::end, true},
+     TilesLayout::kTight, UK_PACK_TRANSPOSE_INNER | UK_PACK_TRANSPOSE_OUTER, Edge::end, true, true},
     {"tiles of columns", square_tile, kEvenRow, MatrixLayout::kColumnsOfALargerMatrix,
-     TilesLayout::kTight, 0, Edge::end, true},
+     TilesLayout::kTight, 0, Edge::end, true, true},
     {"rows of tiles", operand_tile, kOddRow, MatrixLayout::kRowsOfALargerMatrix,
-     TilesLayout::kTight, 0, Edge::end, true},
+     TilesLayout::kTight, 0, Edge::end, true, true},
     {"rows of transposed tiles", operand_tile, kEvenRow, MatrixLayout::kRowMajor,
-     TilesLayout::kTight, UK_PACK_TRANSPOSE_INNER, Edge::end, true},
+     TilesLayout::kTight, UK_PACK_TRANSPOSE_INNER, Edge::end, true, true},
     {"rows of large tiles", square_tile, kEvenRow, MatrixLayout::kRowMajor, TilesLayout::kTight, 0,
-     Edge::end, true},
+     Edge::end, true, true},
+    {"columns of long rows", row_tile, kEvenRow, MatrixLayout::kRowMajor,
+     TilesLayout::kTightTransposed, 0, Edge::end, true, true},
 };
 constexpr LargeCase kLargeUnpacks[] = {
     {"not streamed", result_tile, kEvenRow, MatrixLayout::kRowMajor, TilesLayout::kTightTransposed,
-     0, Edge::end, false},
+     0, Edge::end, false, false},
     {"tall tiles", result_tile, kEvenRow, MatrixLayout::kRowMajor, TilesLayout::kTightTransposed, 0,
-     Edge::end, true},
+     Edge::end, true, true},
     {"tall tiles in odd columns", result_tile, kEvenRow, MatrixLayout::kRowMajor,
-     TilesLayout::kTightColumns, 0, Edge::start, true},
+     TilesLayout::kTightColumns, 0, Edge::start, true, true},
+    {"stacked tiles", square_tile, kEvenRow, MatrixLayout::kRowMajor, TilesLayout::kTight,
+     UK_PACK_TRANSPOSE_OUTER, Edge::end, true, true},
     {"stacked tiles, odd rows", square_tile, kOddRow, MatrixLayout::kRowsUpward,
-     TilesLayout::kTight, UK_PACK_TRANSPOSE_OUTER, Edge::end, true},
-    {"tiles of columns", square_tile, kEvenRow, MatrixLayout::kColumnsOfALargerMatrix,
-     TilesLayout::kTight, 0, Edge::end, true},
+     TilesLayout::kTight, UK_PACK_TRANSPOSE_OUTER, Edge::end, true, false},
+    {"tiles of columns, not in lines", square_tile, kEvenRow, MatrixLayout::kColumnsOfALargerMatrix,
+     TilesLayout::kTight, 0, Edge::end, true, false},
     {"rows of tiles", result_tile, kEvenRow, MatrixLayout::kRowMajor, TilesLayout::kTight, 0,
-     Edge::end, true},
+     Edge::end, true, true},
     {"rows of large tiles", square_tile, kEvenRow, MatrixLayout::kRowMajor, TilesLayout::kTight, 0,
-     Edge::end, true},
+     Edge::end, true, true},
     {"rows of transposed tiles", square_tile, kEvenRow, MatrixLayout::kRowMajor,
-     TilesLayout::kTight, UK_PACK_TRANSPOSE_INNER, Edge::end, true},
+     TilesLayout::kTight, UK_PACK_TRANSPOSE_INNER, Edge::end, true, true},
     {"rows of tiles, not in lines", result_tile, kOddRow, MatrixLayout::kRowMajor,
-     TilesLayout::kTight, 0, Edge::end, true},
+     TilesLayout::kTight, 0, Edge::end, true, false},
+    {"long rows, not in lines", row_tile, kOddRow, MatrixLayout::kRowMajor, TilesLayout::kTight, 0,
+     Edge::end, true, true},
 };
 
 void check_large(uint32_t op, const PackType& type, const LargeCase& large) {
@@ -509,14 +536,17 @@ void check_large(uint32_t op, const PackType& type, const LargeCase& large) {
   const uk_index_t rows = uk::kStreamedCopyBytes * 8 / type.bits / columns;
   // Not whole blocks of tall tiles, and whole tiles only of two rows: there a block that reads too
   // far finds no part-full tile.
-  const uk_index_t blocks = rows / uk::kTallRows + (large.is_streamed ? 2 : 0);
+  const uk_index_t blocks = rows / uk::kTallRows + (large.is_large ? 2 : 0);
   const TileShape shape = large.shape(type.bits);
   const Case c = {op,          type,         large.flags, blocks * uk::kTallRows - 6,
                   columns,     shape.tile0,  shape.tile1, 0,
                   0,           large.matrix, large.tiles, large.edge,
                   kPaddings[1]};
   ASSERT_TRUE(c.is_legal());
-  Call(c, cpu.data()).run_and_check();
+  Call call(c, cpu.data());
+  call.run_and_check();
+  if (::testing::Test::HasFatalFailure() || !call.plan().row) return;
+  EXPECT_EQ(large.is_streamed, call.plan().blocks.output == uk::BlockOutput::kStreamed);
 }
 
 TEST_P(PackLarge, BothSidesOfTheStreamedSize) {
@@ -528,6 +558,29 @@ TEST_P(PackLarge, BothSidesOfTheStreamedSize) {
     check_large(UK_OP_UNPACK, GetParam(), large);
     if (HasFatalFailure()) return;
   }
+}
+
+// Tiles one element wide, taller than those that stack: of a strip of them so many fit the scratch.
+// The debug build has one.
+TEST(PackStrip, FitsTheScratch) {
+  const CpuData cpu = host_cpu_data();
+  const auto types = pack_types();
+  const auto bytes =
+      std::find_if(types.begin(), types.end(), [](const PackType& type) { return type.bits == 8; });
+  const Case c = {UK_OP_PACK,
+                  *bytes,
+                  UK_PACK_TRANSPOSE_OUTER,
+                  96,
+                  600,
+                  48,
+                  1,
+                  0,
+                  0,
+                  MatrixLayout::kRowMajor,
+                  TilesLayout::kTight,
+                  Edge::end,
+                  kPaddings[1]};
+  Call(c, cpu.data()).run_and_check();
 }
 
 // Columns of tiles a multiple of kSetsBytes apart, by way of the scratch: tiles that stack to a
