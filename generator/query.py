@@ -147,13 +147,6 @@ def is_wide(arch: str, cpu: str) -> bool:
 
 
 @cache
-def panels_in_turns(arch: str, cpu: str) -> int:
-    features = level_of_cpu(arch, cpu)
-    return min((level.panels for level in library.levels(arch).values()
-                if level.panels and level.features <= features), default=1)
-
-
-@cache
 def step_cost(row: Row, wide: bool) -> int:
     tile = row.tile
     assert isinstance(tile, Tile)
@@ -202,7 +195,7 @@ def step_cost(row: Row, wide: bool) -> int:
 
     def cost_of_blocks(columns_staged: bool) -> int:
         rows, larger_blocks = divmod(tile.m0, blocks)
-        times_staged = parts * blocks if row.origin == "hand" else 1
+        times_staged = parts * blocks if row.origin == "hand" else 1  # or as dear
         return (parts * (larger_blocks * block_cost(rows + 1, columns_staged)
                          + (blocks - larger_blocks) * block_cost(rows, columns_staged))
                 + times_staged * rows_staging() + _PER_INSTRUCTION * dots * dot.row_sum_instructions)

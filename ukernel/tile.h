@@ -33,8 +33,8 @@
 namespace uk {
 
 // The register budget. A tile runs as blocks of rows whose accumulators, with the RHS vectors of a
-// k step and one broadcast, fit `registers`; each block has its whole K loop, so that no
-// accumulator ever leaves its register. As few blocks as possible, as equal as possible.
+// k step and one broadcast, fit `registers`; each block has a K loop of its own, in which no
+// accumulator leaves its register. As few blocks as possible, as equal as possible.
 constexpr int block_count(int registers, int m0, int vectors) {
   const int most_rows = (registers - vectors - 1) / vectors;
   return most_rows < 1 ? m0 : (m0 + most_rows - 1) / most_rows;

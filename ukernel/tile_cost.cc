@@ -145,7 +145,9 @@ class Step {
 
   int cost_of_blocks(bool columns_staged) const {
     const int rows = row_.m0 / blocks_, larger_blocks = row_.m0 % blocks_;
-    // A hand-written tile stages its rows for each block, a generated one once.
+    // Hand-written tiles of several blocks stage once, too, but run on parts of K that fit the
+    // stage, which costs about as much as staging for each block: f16 by f16 16x16 on AVX2, of four
+    // blocks, reaches 84 % of the peak where 6x16 reaches 95.
     const int times_staged = row_.origin == UK_ORIGIN_HAND ? parts_ * blocks_ : 1;
     return parts_ * (larger_blocks * block_cost(rows + 1, columns_staged) +
                      (blocks_ - larger_blocks) * block_cost(rows, columns_staged)) +

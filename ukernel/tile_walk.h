@@ -73,7 +73,7 @@ Function* function_of(const uk_tile_row_t* row) {
 uk_status_t plan_tiles(const TileCopy& copy, TilePlan* plan);
 
 // Where a tile is not full, a tile function works on this much of the op's stack instead of the
-// matrix: one tile row, as many tiles of it as fit. So it does for a block that is streamed.
+// matrix: one tile row, as many tiles of it as fit. So it does for a block that is not kDirect.
 constexpr uk_index_t kScratchBytes = 16 << 10;
 
 // Visits every tile that holds an element of the matrix. A Visitor has

@@ -169,6 +169,7 @@ UK_INLINE void staged_blocks(char* out, const char* lhs, const char* rhs, uk_ind
   constexpr int kOutVector = P::kLanes * P::kOutBytes, kAccBytes = sizeof(typename P::Acc);
   constexpr bool kOutHoldsAccs = kOutVector == kAccBytes;
   static_assert(kSteps > 0, "a step fits");
+  static_assert(!P::kSumsRows, "the sums of a part would be subtracted in the next ones too");
   alignas(64) char staged[kSteps * kStride + P::kStageSlack];
   alignas(64) char accs[kOutHoldsAccs ? 1 : kVectors * kAccBytes];
   if (!kOutHoldsAccs && (flags & UK_MMT4D_ACCUMULATE)) {
@@ -208,7 +209,8 @@ UK_INLINE void mmt4d_tile(void* out, const void* lhs, const void* rhs, uk_index_
                                       static_cast<const char*>(rhs), k1, flags);
     return;
   }
-  // Only where OUT holds what accumulators hold can blocks run on few steps at a time.
+  // Rows that are broadcast as they lie need no stage to wait in: these blocks run on few steps at
+  // a time only where OUT holds what accumulators hold.
   constexpr bool kShare = kBlocks > 1 && sizeof(typename P::Acc) == P::kLanes * P::kOutBytes;
   for_steps<kShare, M0 * P::kLhsBytes, N0 * P::kRhsBytes>(
       lhs, rhs, k1, flags,

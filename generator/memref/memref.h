@@ -39,7 +39,7 @@ struct Mmt4dTile {
   uk_mmt4d_tile_fn* function;
   int m0, n0, k0;
   int lhs_bytes, rhs_bytes, out_bytes;  // of an element
-  int step_cost, panels;                // as in Mmt4dWalk
+  int step_cost;                        // as in Mmt4dWalk
 };
 
 // Of m x n tiles and k steps; adds to OUT. Any strides are served, fastest where the elements of a

@@ -26,6 +26,9 @@ void copy_elements(const Place& to, const Place& from, int rows, int columns, in
   with_element(bytes, [&](auto zero) { copy_elements<decltype(zero)>(to, from, rows, columns); });
 }
 
+// Read in turns: which CPU will run this is not known.
+constexpr int kPanels = 1;
+
 constexpr int kMaxTile = 64, kMaxK0 = 16, kMaxBytes = 8;  // of what the generator makes
 
 // An operand as tiles of rows x columns.
@@ -138,7 +141,7 @@ void mmt4d_of_memrefs(const Mmt4dTile& tile, const Memref<4>& lhs_memref,
                           out.tile_bytes(),
                           tile.out_bytes > 2,
                           tile.step_cost,
-                          tile.panels};
+                          kPanels};
   StridedTiles strided(lhs, rhs, out, k);
   if (!strided.all_dense()) {
     walk.for_each_tile([&](uk_index_t i, uk_index_t j, uk_index_t k_from, uk_index_t k1, bool) {

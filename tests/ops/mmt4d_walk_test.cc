@@ -5,12 +5,15 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <map>
 #include <utility>
 #include <vector>
 
 namespace uk {
 namespace {
+
+using CpuData = std::array<uint64_t, UK_CPU_DATA_FIELDS>;
 
 struct Call {
   uk_index_t i, j, k, k1;
@@ -71,6 +74,32 @@ TEST(Mmt4dWalk, SplitsKOnlyWhereThatIsExact) {
   }
 }
 
+TEST(Mmt4dWalk, SplitsKWhereAPanelIsTooLong) {
+  for (const Call& call : calls_of({37, 41, 5000, 16, 64, 128, 2048, true, 0, 1})) {
+    ASSERT_LE(call.k1 * (64 + 128), kPanelBytes);
+  }
+}
+
+// The union of the levels' features.
+CpuData cpu_with(const std::vector<const char*>& levels) {
+  CpuData cpu = {};
+  for (const char* level : levels) {
+    CpuData one = {};
+    if (uk_cpu_level(level, one.data(), one.size()) != UK_STATUS_OK) ADD_FAILURE() << level;
+    for (size_t i = 0; i < cpu.size(); ++i) cpu[i] |= one[i];
+  }
+  return cpu;
+}
+
+#if defined(__x86_64__)
+TEST(PanelsInTurns, AreTheFewestOfTheCpusLevels) {
+  EXPECT_EQ(1, panels_in_turns(cpu_with({"sse2"}).data()));
+  EXPECT_EQ(1, panels_in_turns(cpu_with({"avx512_vnni"}).data()));
+  EXPECT_EQ(2, panels_in_turns(cpu_with({"avx512_bf16"}).data()));
+  EXPECT_EQ(1, panels_in_turns(cpu_with({"avx512_bf16", "avx_vnni"}).data()));
+}
+#endif
+
 TEST(Mmt4dWalk, PrefetchesOnePanelOfAStreamingRhs) {
   for (const Mmt4dWalk& walk : {few_rows(4, kCheap, 1), few_rows(4, kDear, 2)}) {
     const std::vector<Call> calls = calls_of(walk);
@@ -83,6 +112,7 @@ TEST(Mmt4dWalk, ReadsTwoPanelsInTurnsWhereTilesWait) {
   const Mmt4dWalk walk = few_rows(4, kCheap, 2);
   const std::vector<Call> calls = calls_of(walk);
   size_t at = 0;
+  ASSERT_EQ(1, walk.n % 2);
   for (; calls[at].j + 1 < walk.n; at += 2) {
     EXPECT_EQ(calls[at].j + 1, calls[at + 1].j);
     EXPECT_EQ(calls[at].k, calls[at + 1].k);
