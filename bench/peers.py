@@ -270,18 +270,19 @@ def _scaling(results: Results) -> list[str]:
 def _disturbed(cells: list[Cell]) -> list[str]:
     if not cells:
         return []
-    named = ", ".join(f"{cell.name} ({figure}, {100 * share:.1f} %)"
-                      for cell in cells for share, figure in (cell.uncertainty,))
-    return [f"Disturbed, and in no table, as the quartiles of a figure leave its median uncertain by more "
-            f"than {100 * MOST_UNCERTAINTY:.0f} %: {named}.", ""]
+    return [f"In no table, as the quartiles of a figure leave its median uncertain by more than "
+            f"{100 * MOST_UNCERTAINTY:.0f} %:", "",
+            *(f"- {cell.name} ({figure}, {100 * share:.1f} %)"
+              for cell in cells for share, figure in (cell.uncertainty,)), ""]
 
 
 def report(measured: Results) -> str:
     results = replace(measured, cells=[cell for cell in measured.cells if not cell.is_disturbed])
     peak_bars = ", ".join(f"{name} {bars.peak:.0f}" for name, bars in BARS.items())
     cold_bars = ", ".join(f"{name} {bars.cold:.0f}" for name, bars in BARS.items())
-    parts = [f"{results.cpu}, {results.date}; against {results.peers}. Bold: misses its bar.", "",
-             *_disturbed([cell for cell in measured.cells if cell.is_disturbed]),
+    disturbed = [cell for cell in measured.cells if cell.is_disturbed]
+    named = f" {len(disturbed)} of {len(measured.cells)} cells were disturbed: see the end." if disturbed else ""
+    parts = [f"{results.cpu}, {results.date}; against {results.peers}. Bold: misses its bar.{named}", "",
              *_against_peers(results)]
     for title, table in (
             (f"One thread, operands packed; the bars from M = {LARGE_M} on are {peak_bars} % of the peak:",
@@ -293,6 +294,7 @@ def report(measured: Results) -> str:
              _scaling(results))):
         if table:
             parts += [title, "", *table]
+    parts += _disturbed(disturbed)
     return "\n".join(parts).rstrip() + "\n"
 
 

@@ -87,7 +87,8 @@ class TablesTest(unittest.TestCase):
                           cell("f32/4x5x6/packed/threads:1", **wild))
         self.assertEqual(ran.returncode, 0, ran.stderr)
         self.assertIn("| f32 | operands packed | 1 | 1 of 13 | 2.00 |", ran.stdout)
-        self.assertIn("than 5 %: f32 4x5x6 operands packed, threads: 1 (one, 11.8 %).\n", ran.stdout)
+        self.assertIn("1 of 2 cells were disturbed: see the end.\n", ran.stdout)
+        self.assertIn("5 %:\n\n- f32 4x5x6 operands packed, threads: 1 (one, 11.8 %)\n", ran.stdout)
         self.assertEqual(ran.stdout.count("4x5x6"), 1)
 
     def test_more_pairs_make_a_median_certain(self) -> None:
