@@ -13,8 +13,6 @@
 namespace uk {
 namespace {
 
-using CpuData = std::array<uint64_t, UK_CPU_DATA_FIELDS>;
-
 struct Call {
   uk_index_t i, j, k, k1;
   bool prefetches;
@@ -80,6 +78,9 @@ TEST(Mmt4dWalk, SplitsKWhereAPanelIsTooLong) {
   }
 }
 
+#if defined(__x86_64__)
+using CpuData = std::array<uint64_t, UK_CPU_DATA_FIELDS>;
+
 // The union of the levels' features.
 CpuData cpu_with(const std::vector<const char*>& levels) {
   CpuData cpu = {};
@@ -91,7 +92,6 @@ CpuData cpu_with(const std::vector<const char*>& levels) {
   return cpu;
 }
 
-#if defined(__x86_64__)
 TEST(PanelsInTurns, AreTheFewestOfTheCpusLevels) {
   EXPECT_EQ(1, panels_in_turns(cpu_with({"sse2"}).data()));
   EXPECT_EQ(1, panels_in_turns(cpu_with({"avx512_vnni"}).data()));
