@@ -296,6 +296,8 @@ void make_streamed_rows(const TileCopy& copy, const TilePlan& plan, Blocks* bloc
     if (!is_pack || even * tile_bytes > kStreamedBlockBytes) return;
     part = kStreamedBlockBytes;
   }
+  static_assert(kStreamedBlockBytes <= kScratchBytes && 4 * kOverlapBytes <= kScratchBytes,
+                "any part fits the scratch");
   blocks->tile_rows = 1;
   blocks->tiles = larger(quotient(part, tile_bytes) & -even, even);
   blocks->down = false;
