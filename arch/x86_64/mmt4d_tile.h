@@ -17,8 +17,9 @@
 //   kSumsRows                   whether dots add a multiple of their row's sum to each result, to
 //                               be taken off: a lane for each row of the tile, started by zero,
 //   sum_rows<Rows>(sums, rows)  adds what a k step's rows at `rows` bring,
-//   subtract_sums(acc, sums, row)  takes it from a block's accumulators after the K loop; its rows
-//                               are the tile's from `row` on
+//   kSumBytes                   of a row's lane; where kSumsRows
+//   subtract_sums(acc, sums)    takes it from a block's accumulators, from the lanes in memory that
+//                               are its rows'
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions; see LICENSE.
 #ifndef UKERNEL_ARCH_X86_64_MMT4D_TILE_H_
@@ -45,8 +46,8 @@ UK_INLINE int64_t load_s64(const char* p) {
 }
 
 // k1 steps on a block's accumulators; a step's rows are kStride bytes from the next one's. `sums`
-// is of kSumsRows, for kSummedRows rows. One of kPrefetchBlocks blocks prefetches from `ahead` on;
-// none does if that is 0.
+// is of kSumsRows, for kSummedRows rows, if there are any. One of kPrefetchBlocks blocks prefetches
+// from `ahead` on; none does if that is 0.
 template <class P, int kStride, int N0, int kPrefetchBlocks, int kSummedRows, int Rows, int Vectors>
 UK_INLINE void k_steps(typename P::Acc (&acc)[Rows][Vectors], typename P::Acc& sums,
                        const char* lhs, const char* rhs, uk_index_t k1, uintptr_t& ahead) {
@@ -71,41 +72,59 @@ UK_INLINE void k_steps(typename P::Acc (&acc)[Rows][Vectors], typename P::Acc& s
 // Steps whose LHS is staged on the stack at a time: few enough to stay in L1 beside the panels.
 constexpr int kStagedSteps = 64;
 
-// A block's K loop. Where the LHS must be converted, it is, for many steps and all rows of the tile
-// at once, into a buffer from which the load port then broadcasts: converting behind each broadcast
-// would cost two shuffles per row and step.
-template <class P, int M0, int N0, int kPrefetchBlocks, int kSummedRows, int Rows, int Vectors>
-UK_INLINE void k_loop(typename P::Acc (&acc)[Rows][Vectors], typename P::Acc& sums, const char* lhs,
-                      int row, const char* rhs, uk_index_t k1, uintptr_t ahead) {
-  constexpr int kStride = M0 * P::kRowBytes;
-  if constexpr (!P::kStagesLhs) {
-    k_steps<P, kStride, N0, kPrefetchBlocks, kSummedRows>(acc, sums, lhs + row * P::kRowBytes, rhs,
-                                                          k1, ahead);
-  } else {
+// Steps whose rows are summed ahead of the rest.
+constexpr int kStepsSummedFirst = 2;
+
+// A block's K loop.
+//
+// Where the LHS must be converted, it is, for many steps and all rows of the tile at once, into a
+// buffer from which the load port then broadcasts: converting behind each broadcast would cost two
+// shuffles per row and step.
+//
+// Where rows are summed, the tile's first block does it for those of all (kSumsRows), which costs
+// it one dot a step, and leaves the sums in memory, to be broadcast from. It begins with the last
+// steps, so as to have all sums some steps before its end: it would end with waiting for them.
+template <class P, int M0, int N0, int kPrefetchBlocks, bool kSumsRows, int Rows, int Vectors>
+UK_INLINE void k_loop(typename P::Acc (&acc)[Rows][Vectors], char* sums_of_rows, const char* lhs,
+                      const char* rhs, uk_index_t k1, uintptr_t ahead) {
+  constexpr int kStride = M0 * P::kRowBytes, kRhsStep = N0 * P::kRhsBytes;
+  typename P::Acc sums = P::zero();
+  if constexpr (P::kStagesLhs) {
     alignas(64) char staged[kStagedSteps * kStride + P::kStageSlack];
     while (k1 > 0) {
       const uk_index_t steps = k1 < kStagedSteps ? k1 : kStagedSteps;
       P::stage_lhs(staged, lhs, static_cast<int>(steps) * M0);
-      k_steps<P, kStride, N0, kPrefetchBlocks, kSummedRows>(acc, sums, staged + row * P::kRowBytes,
-                                                            rhs, steps, ahead);
+      k_steps<P, kStride, N0, kPrefetchBlocks, 0>(acc, sums, staged, rhs, steps, ahead);
       lhs += steps * M0 * P::kLhsBytes;
-      rhs += steps * N0 * P::kRhsBytes;
+      rhs += steps * kRhsStep;
       k1 -= steps;
     }
+  } else if constexpr (kSumsRows) {
+    const uk_index_t last = k1 < kStepsSummedFirst ? k1 : kStepsSummedFirst;
+    const char* last_lhs = lhs + (k1 - last) * kStride;
+    for (uk_index_t k = 0; k < last; ++k) {
+      sums = P::template sum_rows<M0>(sums, last_lhs + k * kStride);
+    }
+    k_steps<P, kStride, N0, kPrefetchBlocks, M0>(acc, sums, lhs, rhs, k1 - last, ahead);
+    __builtin_memcpy(sums_of_rows, &sums, sizeof(sums));
+    k_steps<P, kStride, N0, kPrefetchBlocks, 0>(acc, sums, last_lhs, rhs + (k1 - last) * kRhsStep,
+                                                last, ahead);
+  } else {
+    k_steps<P, kStride, N0, kPrefetchBlocks, 0>(acc, sums, lhs, rhs, k1, ahead);
   }
 }
 
-// One register block: of the tile's rows its part, all columns. kPrefetchBlocks as above. The first
-// one sums the rows of all: that costs it one dot a step, however many rows there are.
+// One register block: of the tile's rows its part, all columns. kPrefetchBlocks as above; `sums`
+// has room for the sums of the tile's rows, a vector of accumulators.
 template <class P, int M0, int N0, int kBlocks, int kBlock, int kPrefetchBlocks>
 UK_INLINE void block(char* out, const char* lhs, const char* rhs, uk_index_t k1, uint32_t flags,
-                     typename P::Acc& sums) {
+                     char* sums) {
   constexpr int kRow = uk::block_first_row(M0, kBlocks, kBlock);
   constexpr int kRows = uk::block_first_row(M0, kBlocks, kBlock + 1) - kRow;
   constexpr int kVectors = N0 / P::kLanes;
-  constexpr int kSummedRows = P::kSumsRows && kBlock == 0 ? M0 : 0;
   constexpr int kRowBytes = N0 * P::kOutBytes, kVectorBytes = P::kLanes * P::kOutBytes;
   out += kRow * kRowBytes;
+  lhs += kRow * P::kRowBytes;
   typename P::Acc acc[kRows][kVectors];
   if (flags & UK_MMT4D_ACCUMULATE) {
     UK_UNROLL for (int i = 0; i < kRows; ++i) {
@@ -118,13 +137,14 @@ UK_INLINE void block(char* out, const char* lhs, const char* rhs, uk_index_t k1,
       UK_UNROLL for (int j = 0; j < kVectors; ++j) acc[i][j] = P::zero();
     }
   }
+  constexpr bool kSumsRows = P::kSumsRows && kBlock == 0;
   if (kPrefetchBlocks > 0 && (flags & UK_MMT4D_PREFETCH_RHS)) {
     const uintptr_t ahead = prefetch_start<kPrefetchBlocks>(rhs, k1 * N0 * P::kRhsBytes, kBlock);
-    k_loop<P, M0, N0, kPrefetchBlocks, kSummedRows>(acc, sums, lhs, kRow, rhs, k1, ahead);
+    k_loop<P, M0, N0, kPrefetchBlocks, kSumsRows>(acc, sums, lhs, rhs, k1, ahead);
   } else {
-    k_loop<P, M0, N0, 0, kSummedRows>(acc, sums, lhs, kRow, rhs, k1, 0);
+    k_loop<P, M0, N0, 0, kSumsRows>(acc, sums, lhs, rhs, k1, 0);
   }
-  if constexpr (P::kSumsRows) P::subtract_sums(acc, sums, kRow);
+  if constexpr (P::kSumsRows) P::subtract_sums(acc, sums + kRow * P::kSumBytes);
   UK_UNROLL for (int i = 0; i < kRows; ++i) {
     UK_UNROLL for (int j = 0; j < kVectors; ++j) {
       P::store_out(out + i * kRowBytes + j * kVectorBytes, acc[i][j]);
@@ -134,7 +154,7 @@ UK_INLINE void block(char* out, const char* lhs, const char* rhs, uk_index_t k1,
 
 template <class P, int M0, int N0, int kBlocks, bool kShare, int kBlock = 0>
 UK_INLINE void blocks(char* out, const char* lhs, const char* rhs, uk_index_t k1, uint32_t flags,
-                      typename P::Acc& sums) {
+                      char* sums) {
   if constexpr (kBlock < kBlocks) {
     constexpr int kPrefetchBlocks = kShare ? kBlocks : kBlock == 0 ? 1 : 0;
     block<P, M0, N0, kBlocks, kBlock, kPrefetchBlocks>(out, lhs, rhs, k1, flags, sums);
@@ -177,14 +197,13 @@ UK_INLINE void staged_blocks(char* out, const char* lhs, const char* rhs, uk_ind
       Staged<P>::store_out(accs + v * kAccBytes, P::load_out(out + v * kOutVector));
     }
   }
-  typename P::Acc sums = P::zero();
   const uk_index_t shared = steps_at_a_time<kRhsStep>(k1, flags);
   const uk_index_t most = shared < kSteps ? shared : kSteps;
   do {
     const uk_index_t steps = k1 < most ? k1 : most;
     P::stage_lhs(staged, lhs, static_cast<int>(steps) * M0);
     blocks<Staged<P>, M0, N0, kBlocks, true>(kOutHoldsAccs ? out : accs, staged, rhs, steps, flags,
-                                             sums);
+                                             nullptr);
     lhs += steps * M0 * P::kLhsBytes;
     rhs += steps * kRhsStep;
     k1 -= steps;
@@ -215,7 +234,7 @@ UK_INLINE void mmt4d_tile(void* out, const void* lhs, const void* rhs, uk_index_
   for_steps<kShare, M0 * P::kLhsBytes, N0 * P::kRhsBytes>(
       lhs, rhs, k1, flags,
       [out](const char* lhs, const char* rhs, uk_index_t steps, uint32_t flags) UK_INLINE_LAMBDA {
-        typename P::Acc sums = P::zero();
+        alignas(64) char sums[P::kSumsRows ? sizeof(typename P::Acc) : 1];
         blocks<P, M0, N0, kBlocks, kShare>(static_cast<char*>(out), lhs, rhs, steps, flags, sums);
       });
 }

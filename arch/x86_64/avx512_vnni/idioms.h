@@ -17,6 +17,8 @@ UK_INLINE __m512i sum_rows(__m512i sums, const char* rows) {
   static_assert(Rows <= 16, "a lane for each row");
   if constexpr (Rows == 1) {  // in every lane: a broadcast that the dots need too
     return _mm512_dpbusd_epi32(sums, sign_bits(), _mm512_set1_epi32(load_s32(rows)));
+  } else if constexpr (Rows == 16) {
+    return _mm512_dpbusd_epi32(sums, sign_bits(), _mm512_loadu_si512(rows));
   } else {
     // The mask keeps the load inside the panel. There is no intrinsic for masking a dot's load: a
     // masked load is one more instruction on the ports of the dots.

@@ -29,6 +29,7 @@ struct U8S8 : Avx512S32Out, Avx512DirectOperands {
 struct S8S8 : Avx512S32Out, Avx512DirectOperands {
   static constexpr int kK0 = 4, kTemporaries = 2;  // the sign bits, the sums of rows
   static constexpr bool kSumsRows = true;
+  static constexpr int kSumBytes = 4;
   static UK_INLINE __m512i load_rhs(const char* rhs) {
     return _mm512_xor_si512(Avx512DirectOperands::load_rhs(rhs), sign_bits());
   }
@@ -40,11 +41,9 @@ struct S8S8 : Avx512S32Out, Avx512DirectOperands {
     return ::sum_rows<Rows>(sums, rows);
   }
   template <int Rows, int Vectors>
-  static UK_INLINE void subtract_sums(Acc (&acc)[Rows][Vectors], Acc sums, int row) {
-    alignas(64) char lanes[64];
-    _mm512_store_si512(lanes, sums);
+  static UK_INLINE void subtract_sums(Acc (&acc)[Rows][Vectors], const char* sums) {
     UK_UNROLL for (int i = 0; i < Rows; ++i) {
-      const Acc sum = _mm512_set1_epi32(load_s32(lanes + 4 * (row + i)));
+      const Acc sum = _mm512_set1_epi32(load_s32(sums + i * kSumBytes));
       UK_UNROLL for (int j = 0; j < Vectors; ++j) acc[i][j] = _mm512_sub_epi32(acc[i][j], sum);
     }
   }
