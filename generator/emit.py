@@ -12,7 +12,7 @@ import jinja2
 
 from generator.isas import expand, int_zero, set1
 from generator.model import BITS, Primitive, Steps
-from generator.plan import Block, Plan, one_by_one
+from generator.plan import Block, Plan, one_by_one, unrolls_steps
 
 TEMPLATES = jinja2.Environment(
     loader=jinja2.FileSystemLoader(Path(__file__).parent / "templates"),
@@ -158,6 +158,10 @@ class BlockShape:
     @property
     def one_by_one(self) -> bool:
         return one_by_one(self.p, self.rows, self.vectors)
+
+    @property
+    def unrolls_steps(self) -> bool:
+        return unrolls_steps(self.p, self.rows, self.vectors, self.plan.stages_decoded)
 
     @property
     def step_bytes(self) -> int:

@@ -38,7 +38,7 @@ SSE2 = Isa(
     deinterleave_shuffles=1,
     broadcast={32: "_mm_set1_epi32(load_s32({p}))", 64: "_mm_set1_epi64x(load_s64({p}))",
                128: "load_128<16>({p})"},
-    broadcast_shuffles=1, copies_operands=True)
+    broadcast_shuffles=1, copies_operands=True, unrolls_steps=True)
 
 AVX2_FMA = Isa(
     name="avx2_fma", arch="x86_64", includes=("arch/x86_64/avx2_fma/idioms.h",), registers=16,
@@ -50,7 +50,8 @@ AVX2_FMA = Isa(
                             for half in ("lo", "hi"))},
     deinterleave_shuffles=2,
     broadcast={32: "_mm256_set1_epi32(load_s32({p}))", 64: "_mm256_set1_epi64x(load_s64({p}))",
-               128: "_mm256_broadcastsi128_si256(load_128<16>({p}))", 256: "load_256<32>({p})"})
+               128: "_mm256_broadcastsi128_si256(load_128<16>({p}))", 256: "load_256<32>({p})"},
+    unrolls_steps=True)
 
 AVX_VNNI = Isa(**{**AVX2_FMA.__dict__, "name": "avx_vnni"})
 
@@ -62,7 +63,8 @@ AVX512_BASE = Isa(
     deinterleave_shuffles=1,
     broadcast={32: "_mm512_set1_epi32(load_s32({p}))", 64: "_mm512_set1_epi64(load_s64({p}))",
                128: "_mm512_broadcast_i32x4(load_128<16>({p}))",
-               256: "_mm512_broadcast_i64x4(load_256<32>({p}))"})
+               256: "_mm512_broadcast_i64x4(load_256<32>({p}))"},
+    unrolls_steps=True)
 
 AVX512_VNNI = Isa(**{**AVX512_BASE.__dict__, "name": "avx512_vnni",
                      "includes": ("arch/x86_64/avx512_vnni/idioms.h",)})

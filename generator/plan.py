@@ -6,14 +6,17 @@ from dataclasses import dataclass
 
 from generator.model import Core, Cost, Primitive, Tile
 
-LOOP_INSTRUCTIONS = 3  # two pointers, and the count with its branch
+LOOP_INSTRUCTIONS = 3  # of a turn: two pointers, and the count with its branch
 # A chain that its bound just hides was measured to keep the multipliers busy for 84 % of the time.
 CHAIN_MARGIN = 1.19
+# Of loops that take two steps a turn: registers left, instructions that decode a vector of columns.
+SPARE_TO_UNROLL = 4
+MOST_TO_UNROLL = 4
 LOAD_MARGIN = 1.25  # likewise of blocks of one vector, with a load for each dot
 STAGE_BYTES = 8 << 10  # of each staged operand: both stay in L1 beside the panels
 # Where a block stages for itself: few enough that the next steps are staged while the last dots of
-# these are still under way.
-STEPS_IN_BLOCK = 64
+# those before are still under way.
+STEPS_IN_BLOCK = 16
 # What staged columns must leave of the cycles: results pass through memory more often, and each block starts
 # anew, which the bound does not have.
 STAGING_WORTH = 0.88
@@ -47,6 +50,15 @@ def registers_needed(p: Primitive, rows: int, vectors: int, decoded: bool) -> in
     elif p.parts > 2:
         operands += 1  # Clang decodes a part of the columns ahead
     return rows * vectors + operands + temporaries
+
+
+def unrolls_steps(p: Primitive, rows: int, vectors: int, decoded: bool) -> bool:
+    """Whether the K loop takes two steps a turn. Rounding or decoding in software is long enough by itself.
+    Compilers want registers to spare: they begin the second step before the first one ends."""
+    decodes_long = not decoded and p.decode_cost.total > MOST_TO_UNROLL
+    if not p.isa.unrolls_steps or p.rounds_in_software or decodes_long:
+        return False
+    return registers_needed(p, rows, vectors, decoded) + SPARE_TO_UNROLL <= p.isa.registers
 
 
 def _operand_vectors(p: Primitive, vectors: int) -> int:
@@ -235,7 +247,7 @@ def _block_bound(p: Primitive, core: Core, units: int, spread: int, decoded: boo
     if spread * p.lane_bits < isa.vector_bytes * 8 and not embedded:
         decode += Cost(shuffle=isa.broadcast_shuffles) * broadcasts
     loads = broadcasts + vectors + sums_rows
-    instructions = (dots + decode).total + LOOP_INSTRUCTIONS
+    instructions = (dots + decode).total + _loop_instructions(p, rows, vectors, decoded)
     if not embedded:
         instructions += broadcasts
     if decoded or p.decode == ((),):
@@ -245,6 +257,11 @@ def _block_bound(p: Primitive, core: Core, units: int, spread: int, decoded: boo
         instructions += dots_of_unit * rows * vectors * copies_of_dot + decode.total / 4
     chain = p.latency_on(core) * dots_of_unit
     return _bound(core, dots, decode, loads, chain, instructions)
+
+
+def _loop_instructions(p: Primitive, rows: int, vectors: int, decoded: bool) -> float:
+    """Of a k step."""
+    return LOOP_INSTRUCTIONS / (2 if unrolls_steps(p, rows, vectors, decoded) else 1)
 
 
 def _bound(core: Core, dots: Cost, decode: Cost, loads: int, chain: int, instructions: float) -> Bound:
@@ -273,7 +290,7 @@ def _block_bound_of_vectors(p: Primitive, core: Core, units: int, spread: int, d
     if not decoded:
         decode += p.decode_cost * columns
     loads = vectors_of_rows * p.row_loads + columns * (p.parts if decoded else 1)
-    instructions = (dots + decode).total + loads + LOOP_INSTRUCTIONS
+    instructions = (dots + decode).total + loads + _loop_instructions(p, rows, vectors, decoded)
     return _bound(core, dots, decode, loads, p.latency_on(core) * p.parts, instructions)
 
 
