@@ -382,7 +382,7 @@ def _float_primitives(isa: Isa) -> list[Primitive]:
     widen_bf16: Steps = (as_int("bf16_to_f32({x})"),)
     f16_cost = Cost(multiply=1) if has_fma else Cost(3, 6, 1)
     f16_registers = 0 if has_fma else 7  # constants, and the sign beside the magnitude
-    bf16_cost = Cost(multiply=1, shuffle=1)
+    bf16_cost = Cost(multiply=1, shuffle=1) if has_fma else Cost(shuffle=1)
     # Two bf16 of a column are the lower and the upper half of a lane.
     high_half = (f"{n.mm}_slli_epi32({{x}}, 16)",)
     both_halves = (high_half, (f"{n.mm}_and_{n.si}({{x}}, {n.set1('static_cast<int>(0xFFFF0000)')})",))

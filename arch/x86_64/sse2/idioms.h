@@ -60,10 +60,13 @@ UK_INLINE __m128i low_halves(__m128i lanes) {
   return _mm_packs_epi32(extended, extended);
 }
 
-// bf16 is the upper half of an f32.
-// Beside itself and shifted, not beside a zero, which would hold a register through the K loop.
+// bf16 is the upper half of an f32. The zero below it is new each time, which costs no port: one
+// for all would hold a register through the K loop. It has an operand so that compilers leave it
+// there.
 UK_INLINE __m128 bf16_to_f32(__m128i h) {
-  return _mm_castsi128_ps(_mm_slli_epi32(_mm_unpacklo_epi16(h, h), 16));
+  __m128i zero;
+  asm("pxor %0, %0" : "=&x"(zero) : "x"(h));
+  return _mm_castsi128_ps(_mm_unpacklo_epi16(zero, h));
 }
 
 // The nearest bf16 (ties to even, subnormals kept), still in the upper half of each f32 lane.
