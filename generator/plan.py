@@ -9,10 +9,11 @@ from generator.model import Core, Cost, Primitive, Tile
 LOOP_INSTRUCTIONS = 3  # of a turn: two pointers, and the count with its branch
 # A chain that its bound just hides was measured to keep the multipliers busy for 84 % of the time.
 CHAIN_MARGIN = 1.19
-# Of loops that take two steps a turn: registers left, instructions that decode a vector of columns.
-SPARE_TO_UNROLL = 4
-MOST_TO_UNROLL = 4
 LOAD_MARGIN = 1.25  # likewise of blocks of one vector, with a load for each dot
+# Loops that take two steps a turn leave as many registers at least, and decode a vector of columns by as
+# many instructions at most.
+REGISTERS_TO_UNROLL = 4
+DECODE_TO_UNROLL = 4
 STAGE_BYTES = 8 << 10  # of each staged operand: both stay in L1 beside the panels
 # Where a block stages for itself: few enough that the next steps are staged while the last dots of
 # those before are still under way.
@@ -55,10 +56,10 @@ def registers_needed(p: Primitive, rows: int, vectors: int, decoded: bool) -> in
 def unrolls_steps(p: Primitive, rows: int, vectors: int, decoded: bool) -> bool:
     """Whether the K loop takes two steps a turn. Rounding or decoding in software is long enough by itself.
     Compilers want registers to spare: they begin the second step before the first one ends."""
-    decodes_long = not decoded and p.decode_cost.total > MOST_TO_UNROLL
+    decodes_long = not decoded and p.decode_cost.total > DECODE_TO_UNROLL
     if not p.isa.unrolls_steps or p.rounds_in_software or decodes_long:
         return False
-    return registers_needed(p, rows, vectors, decoded) + SPARE_TO_UNROLL <= p.isa.registers
+    return registers_needed(p, rows, vectors, decoded) + REGISTERS_TO_UNROLL <= p.isa.registers
 
 
 def _operand_vectors(p: Primitive, vectors: int) -> int:

@@ -17,7 +17,6 @@
 //   kSumsRows                   whether dots add a multiple of their row's sum to each result, to
 //                               be taken off: a lane for each row of the tile, started by zero,
 //   sum_rows<Rows>(sums, rows)  adds what a k step's rows at `rows` bring,
-//   kSumBytes                   of a row's lane; where kSumsRows
 //   subtract_sums(acc, sums)    takes it from a block's accumulators, from the lanes in memory that
 //                               are its rows'
 //
@@ -37,7 +36,7 @@
 
 namespace {
 
-constexpr int kSpareToUnroll = 4;  // registers
+constexpr int kRegistersToUnroll = 4;  // that such a loop must leave
 
 // Leaves a sum of integers as it is written. Compilers add up the terms of several steps first,
 // which need more registers than there are.
@@ -75,7 +74,8 @@ UK_INLINE void k_steps(typename P::Acc (&acc)[Rows][Vectors], typename P::Acc& s
     lhs += kStride;
     rhs += N0 * P::kRhsBytes;
   };
-  if constexpr (Rows * Vectors + Vectors + 1 + P::kTemporaries + kSpareToUnroll <= P::kRegisters) {
+  if constexpr (Rows * Vectors + Vectors + 1 + P::kTemporaries + kRegistersToUnroll <=
+                P::kRegisters) {
     UK_UNROLL_STEPS for (; k1 > 0; --k1) step();
   } else {
     for (; k1 > 0; --k1) step();
@@ -162,7 +162,8 @@ UK_INLINE void block(char* out, const char* lhs, const char* rhs, uk_index_t k1,
   } else {
     k_loop<P, M0, N0, 0, kSumsRows>(acc, sums, lhs, rhs, k1, 0);
   }
-  if constexpr (P::kSumsRows) P::subtract_sums(acc, sums + kRow * P::kSumBytes);
+  constexpr int kLaneBytes = sizeof(typename P::Acc) / P::kLanes;
+  if constexpr (P::kSumsRows) P::subtract_sums(acc, sums + kRow * kLaneBytes);
   UK_UNROLL for (int i = 0; i < kRows; ++i) {
     UK_UNROLL for (int j = 0; j < kVectors; ++j) {
       P::store_out(out + i * kRowBytes + j * kVectorBytes, acc[i][j]);

@@ -29,7 +29,6 @@ struct U8S8 : Avx512S32Out, Avx512DirectOperands {
 struct S8S8 : Avx512S32Out, Avx512DirectOperands {
   static constexpr int kK0 = 4, kTemporaries = 2;  // the sign bits, the sums of rows
   static constexpr bool kSumsRows = true;
-  static constexpr int kSumBytes = 4;
   static UK_INLINE __m512i load_rhs(const char* rhs) {
     return _mm512_xor_si512(Avx512DirectOperands::load_rhs(rhs), sign_bits());
   }
@@ -43,7 +42,7 @@ struct S8S8 : Avx512S32Out, Avx512DirectOperands {
   template <int Rows, int Vectors>
   static UK_INLINE void subtract_sums(Acc (&acc)[Rows][Vectors], const char* sums) {
     UK_UNROLL for (int i = 0; i < Rows; ++i) {
-      const Acc sum = _mm512_set1_epi32(load_s32(sums + i * kSumBytes));
+      const Acc sum = _mm512_set1_epi32(load_s32(sums + 4 * i));
       UK_UNROLL for (int j = 0; j < Vectors; ++j) acc[i][j] = _mm512_sub_epi32(acc[i][j], sum);
     }
   }
