@@ -50,6 +50,7 @@ class Level:
     byte_flip: int
     wide: int
     panels: int
+    l3_feeds: int
     features: frozenset[str]  # the tails of UK_CPU_*
 
 

@@ -55,7 +55,7 @@ bool row_is_eligible(const uk_tile_row_t& row, uint32_t op, uint32_t flags,
 // A level's vectors, as the columns of ukernel/isa.inc that the query and the walk read.
 struct VectorUnit {
   int registers, bytes, lhs_by_lane, fma, f16_fma, bf16_dot, s16_k, s16_dot, byte_dot, byte_flip,
-      wide, panels;
+      wide, panels, l3_feeds;
 };
 
 // Of the level of a tile function row of the table.
@@ -63,8 +63,8 @@ VectorUnit vector_unit_of_row(const uk_tile_row_t& row);
 
 // Whether one of the CPU's levels is `wide`.
 bool cpu_is_wide(const uint64_t* cpu_data);
-// By `panels` of the CPU's levels.
-int panels_in_turns(const uint64_t* cpu_data);
+// The least that the CPU's levels say in a column where 0 says nothing, 1 if none says anything.
+int least_of_levels(const uint64_t* cpu_data, int VectorUnit::*column);
 
 // Quarter cycles of a k step of an mmt4d row of the table, with a function, its operands in L1 or
 // on their way there.
@@ -77,11 +77,16 @@ void generic_mmt4d_tile(uint32_t type, void* out_tile, const void* lhs_panel, co
 
 // ---------------------------------------------------------------- the walk of mmt4d
 
-// It is blocked for caches of these sizes, in bytes. Measured on cores with 1 and 2 MiB of L2. A
-// core fetches LHS panels ahead by itself, from L3 as well, so that a block of them may fill L2:
-// each block reads all of the RHS, perhaps from memory. Pages of 4 KiB fill the sets of an L2
-// unevenly: of OUT, which is read and written where nothing fetches ahead, half of that would not
-// stay.
+// It is blocked for caches of these sizes, in bytes. Measured on cores with 1 and 2 MiB of L2.
+// Where L3 feeds tiles, a block of the RHS stays there, and each LHS panel in turn in L2. As large
+// as the LHS, each of its blocks reads which, a block of the RHS need not be. K is whole but where
+// the panels alone would fill L2.
+constexpr uk_index_t kRhsBlockBytes = 4 << 20;
+constexpr uk_index_t kLongPanelBytes = 1 << 20;  // an LHS and an RHS panel
+// Elsewhere, panels come from L2. A core fetches LHS panels ahead by itself, from L3 as well, so
+// that a block of them may fill L2: each block reads all of the RHS, perhaps from memory. Pages of
+// 4 KiB fill the sets of an L2 unevenly: of OUT, which is read and written where nothing fetches
+// ahead, half of that would not stay.
 constexpr uk_index_t kPanelBytes = 256 << 10;     // an LHS and an RHS panel: they stream from L2
 constexpr uk_index_t kLhsBlockBytes = 1 << 20;    // the LHS panels that an RHS panel meets
 constexpr uk_index_t kOutBlockBytes = 64 << 10;   // OUT stays in L2 between two blocks of K

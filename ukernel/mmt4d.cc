@@ -69,11 +69,12 @@ void walk_tiles(const uk_mmt4d_params_t& p, const Mmt4dType& type, const uk_tile
                     larger(rhs_step * type.rhs_bits / 8, 1),
                     out_tile * type.out_bits / 8,
                     can_split_k(row),
+                    least_of_levels(p.cpu_data, &VectorUnit::l3_feeds) == 2,
                     0,
                     1};
   if (tile && walk.reads_rhs_once()) {
     walk.step_cost = tile_step_cost(row, cpu_is_wide(p.cpu_data));
-    walk.panels = panels_in_turns(p.cpu_data);
+    walk.panels = least_of_levels(p.cpu_data, &VectorUnit::panels);
   }
   walk.for_each_tile([&](uk_index_t i, uk_index_t j, uk_index_t k, uk_index_t k1, bool prefetch) {
     const uint32_t accumulate = k > 0 ? UK_MMT4D_ACCUMULATE : p.flags & UK_MMT4D_ACCUMULATE;

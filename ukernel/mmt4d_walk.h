@@ -20,6 +20,7 @@ struct Mmt4dWalk {
   uk_index_t m0;                                              // rows of a tile
   uk_index_t lhs_step_bytes, rhs_step_bytes, out_tile_bytes;  // > 0
   bool can_split_k;  // whether the accumulator holds the exact intermediate result
+  bool l3_feeds;     // tiles, as fast as L2 (ukernel/isa.inc)
   // Read if reads_rhs_once():
   int step_cost;  // quarter cycles of a k step (ukernel/tile_cost.cc)
   int panels;     // of the RHS that the CPU reads in turns (ukernel/isa.inc)
@@ -34,12 +35,20 @@ struct Mmt4dWalk {
   void for_each_tile(OneTile one_tile) const {
     // An RHS panel that meets one LHS panel is read once in any order: splitting K would only add
     // traffic on OUT.
+    const bool rhs_blocks = l3_feeds && m > 1;
     uk_index_t k_block = larger(k, 1);
     if (m > 1 && can_split_k) {
-      k_block = equal_block(k, larger(kPanelBytes / (lhs_step_bytes + rhs_step_bytes), 16));
+      const uk_index_t panels = rhs_blocks ? kLongPanelBytes : kPanelBytes;
+      k_block = equal_block(k, larger(panels / (lhs_step_bytes + rhs_step_bytes), 16));
     }
-    const uk_index_t m_block = equal_block(m, kLhsBlockBytes / (lhs_step_bytes * k_block));
-    uk_index_t n_block = equal_block(n, kOutBlockBytes / (m_block * out_tile_bytes));
+    uk_index_t m_block = 1, n_block = 1;
+    if (rhs_blocks) {
+      const uk_index_t block_bytes = smaller(m * k * lhs_step_bytes, kRhsBlockBytes);
+      n_block = equal_block(n, block_bytes / larger(k * rhs_step_bytes, 1));
+    } else {
+      m_block = equal_block(m, kLhsBlockBytes / (lhs_step_bytes * k_block));
+      n_block = equal_block(n, kOutBlockBytes / (m_block * out_tile_bytes));
+    }
     // A core prefetches by itself, but only so far ahead of each stream of reads, and up to the end
     // of a page. Where tiles wait for memory, two panels side by side may keep more on its way than
     // prefetches for one do; where they have more to do with what they read, prefetches cost less.
@@ -55,17 +64,24 @@ struct Mmt4dWalk {
     }
     const bool prefetch = rhs_streams() && !runs_ahead && !side_by_side;
 
-    for (uk_index_t i0 = 0; i0 < m; i0 += m_block) {
-      for (uk_index_t j0 = 0; j0 < n; j0 += n_block) {
-        for (uk_index_t k_from = 0; k_from == 0 || k_from < k; k_from += k_block) {
-          const uk_index_t k1 = smaller(k_block, k - k_from);
-          for (uk_index_t j = j0; j < smaller(j0 + n_block, n); ++j) {
-            for (uk_index_t i = i0; i < smaller(i0 + m_block, m); ++i) {
-              // Only the first LHS panel finds the RHS panel in memory.
-              one_tile(i, j, k_from, k1, prefetch && i == i0);
-            }
+    const auto one_block = [&](uk_index_t i0, uk_index_t j0) {
+      for (uk_index_t k_from = 0; k_from == 0 || k_from < k; k_from += k_block) {
+        const uk_index_t k1 = smaller(k_block, k - k_from);
+        for (uk_index_t j = j0; j < smaller(j0 + n_block, n); ++j) {
+          for (uk_index_t i = i0; i < smaller(i0 + m_block, m); ++i) {
+            // Only the first LHS panel finds the RHS panel in memory.
+            one_tile(i, j, k_from, k1, prefetch && i == (rhs_blocks ? 0 : i0));
           }
         }
+      }
+    };
+    if (rhs_blocks) {
+      for (uk_index_t j0 = 0; j0 < n; j0 += n_block) {
+        for (uk_index_t i = 0; i < m; ++i) one_block(i, j0);
+      }
+    } else {
+      for (uk_index_t i0 = 0; i0 < m; i0 += m_block) {
+        for (uk_index_t j0 = 0; j0 < n; j0 += n_block) one_block(i0, j0);
       }
     }
   }

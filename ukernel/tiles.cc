@@ -22,12 +22,13 @@ struct IsaLevel {
 };
 
 #define UK_ISA_LEVEL(arch, isa, rank, registers, bytes, lhs_by_lane, fma, f16_fma, bf16_dot,       \
-                     s16_k, s16_dot, byte_dot, byte_flip, wide, panels, features, field7)          \
+                     s16_k, s16_dot, byte_dot, byte_flip, wide, panels, l3_feeds, features,        \
+                     field7)                                                                       \
   constexpr IsaLevel kLevel_##arch##_##isa = {                                                     \
       #isa,                                                                                        \
       rank,                                                                                        \
       {registers, bytes, lhs_by_lane, fma, f16_fma, bf16_dot, s16_k, s16_dot, byte_dot, byte_flip, \
-       wide, panels},                                                                              \
+       wide, panels, l3_feeds},                                                                    \
       features,                                                                                    \
       field7};
 #include "ukernel/isa.inc"
@@ -291,12 +292,12 @@ VectorUnit vector_unit_of_row(const uk_tile_row_t& row) {
   return i < kFunctionRowCount ? kRowLevels[i]->vectors : VectorUnit{};
 }
 
-int panels_in_turns(const uint64_t* cpu_data) {
+int least_of_levels(const uint64_t* cpu_data, int VectorUnit::*column) {
   int least = 0;
   for (const IsaLevel& level : kLevels) {
-    const int panels = level.vectors.panels;
-    if (panels == 0 || (least > 0 && least <= panels)) continue;
-    if (has_features(cpu_data, level.features, level.field7_features)) least = panels;
+    const int value = level.vectors.*column;
+    if (value == 0 || (least > 0 && least <= value)) continue;
+    if (has_features(cpu_data, level.features, level.field7_features)) least = value;
   }
   return least > 0 ? least : 1;
 }

@@ -26,8 +26,9 @@ void copy_elements(const Place& to, const Place& from, int rows, int columns, in
   with_element(bytes, [&](auto zero) { copy_elements<decltype(zero)>(to, from, rows, columns); });
 }
 
-// Read in turns: which CPU will run this is not known.
+// Columns of ukernel/isa.inc, at their least: which CPU will run this is not known.
 constexpr int kPanels = 1;
+constexpr bool kL3Feeds = false;
 
 constexpr int kMaxTile = 64, kMaxK0 = 16, kMaxBytes = 8;  // of what the generator makes
 
@@ -140,6 +141,7 @@ void mmt4d_of_memrefs(const Mmt4dTile& tile, const Memref<4>& lhs_memref,
                           rhs.tile_bytes(),
                           out.tile_bytes(),
                           tile.out_bytes > 2,
+                          kL3Feeds,
                           tile.step_cost,
                           kPanels};
   StridedTiles strided(lhs, rhs, out, k);

@@ -299,8 +299,7 @@ std::vector<Mmt4dTypeAtLevel> types_at_levels(bool with_baseline) {
 }
 
 // Sizes beyond the blocks that the op walks in.
-constexpr uk_index_t kBeyondPanels = uk::kPanelBytes + 1024,
-                     kBeyondLhsBlock = uk::kLhsBlockBytes + 4096,
+constexpr uk_index_t kBeyondLhsBlock = uk::kLhsBlockBytes + 4096,
                      kBeyondCaches = uk::kStreamBytes + 4096;
 
 struct Request {
@@ -337,7 +336,9 @@ class Mmt4dAtLevel : public ::testing::TestWithParam<Mmt4dTypeAtLevel> {
   }
 
   uk_index_t beyond_panels(const uk_tile_sizes_t& tile) const {
-    return kBeyondPanels / (lhs_step_bytes(tile) + rhs_step_bytes(tile)) + 1;
+    const bool l3_feeds = uk::least_of_levels(cpu.data(), &uk::VectorUnit::l3_feeds) == 2;
+    const uk_index_t panels = l3_feeds ? uk::kLongPanelBytes : uk::kPanelBytes;
+    return (panels + 1024) / (lhs_step_bytes(tile) + rhs_step_bytes(tile)) + 1;
   }
   // Whether the accumulator may leave the tile between two blocks of K.
   bool splits_k(const Request& r) const {

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <map>
 #include <utility>
@@ -29,9 +30,12 @@ std::vector<Call> calls_of(const Mmt4dWalk& walk) {
 // m0 rows of f32 by as many panels of 32 columns as make the RHS stream.
 Mmt4dWalk few_rows(uk_index_t m0, int step_cost, int panels) {
   constexpr uk_index_t kStep = 32 * 4, kK = 1000;
-  return {
-      1,     kStreamBytes / (kStep * kK) + 1, kK, m0, m0 * 4, kStep, m0 * kStep, true, step_cost,
-      panels};
+  return {1,          kStreamBytes / (kStep * kK) + 1,
+          kK,         m0,
+          m0 * 4,     kStep,
+          m0 * kStep, true,
+          false,      step_cost,
+          panels};
 }
 
 // Of a step that costs this much, few_rows waits for memory, or has more to do.
@@ -44,9 +48,12 @@ TEST(Mmt4dWalk, GivesEachTileAllStepsInOrder) {
       few_rows(4, kDear, 2),
       few_rows(1, kCheap, 2),
       // Blocks of each kind that do not divide what they cover, and no K at all.
-      {37, 41, 5000, 16, 64, 128, 2048, true, 0, 1},
-      {37, 41, 5000, 16, 64, 128, 2048, false, 0, 1},
-      {3, 5, 0, 16, 64, 128, 2048, true, 0, 1},
+      {37, 41, 5000, 16, 64, 128, 2048, true, false, 0, 1},
+      {37, 41, 5000, 16, 64, 128, 2048, false, false, 0, 1},
+      {3, 5, 0, 16, 64, 128, 2048, true, false, 0, 1},
+      {37, 41, 9000, 16, 64, 128, 2048, true, true, 0, 1},
+      {37, 41, 9000, 16, 64, 128, 2048, false, true, 0, 1},
+      {3, 5, 0, 16, 64, 128, 2048, true, true, 0, 1},
   };
   for (const Mmt4dWalk& walk : walks) {
     std::map<std::pair<uk_index_t, uk_index_t>, uk_index_t> reached;
@@ -67,14 +74,18 @@ TEST(Mmt4dWalk, GivesEachTileAllStepsInOrder) {
 }
 
 TEST(Mmt4dWalk, SplitsKOnlyWhereThatIsExact) {
-  for (const Call& call : calls_of({37, 41, 5000, 16, 64, 128, 2048, false, 0, 1})) {
-    ASSERT_EQ(5000, call.k1);
+  for (const bool l3_feeds : {false, true}) {
+    for (const Call& call : calls_of({37, 41, 9000, 16, 64, 128, 2048, false, l3_feeds, 0, 1})) {
+      ASSERT_EQ(9000, call.k1);
+    }
   }
 }
 
 TEST(Mmt4dWalk, SplitsKWhereAPanelIsTooLong) {
-  for (const Call& call : calls_of({37, 41, 5000, 16, 64, 128, 2048, true, 0, 1})) {
-    ASSERT_LE(call.k1 * (64 + 128), kPanelBytes);
+  for (const bool l3_feeds : {false, true}) {
+    for (const Call& call : calls_of({37, 41, 9000, 16, 64, 128, 2048, true, l3_feeds, 0, 1})) {
+      ASSERT_LE(call.k1 * (64 + 128), l3_feeds ? kLongPanelBytes : kPanelBytes);
+    }
   }
 }
 
@@ -92,11 +103,14 @@ CpuData cpu_with(const std::vector<const char*>& levels) {
   return cpu;
 }
 
-TEST(PanelsInTurns, AreTheFewestOfTheCpusLevels) {
-  EXPECT_EQ(1, panels_in_turns(cpu_with({"sse2"}).data()));
-  EXPECT_EQ(1, panels_in_turns(cpu_with({"avx512_vnni"}).data()));
-  EXPECT_EQ(2, panels_in_turns(cpu_with({"avx512_bf16"}).data()));
-  EXPECT_EQ(1, panels_in_turns(cpu_with({"avx512_bf16", "avx_vnni"}).data()));
+TEST(LeastOfLevels, CountsThoseThatSaySomething) {
+  const auto panels = [](const std::vector<const char*>& levels) {
+    return least_of_levels(cpu_with(levels).data(), &VectorUnit::panels);
+  };
+  EXPECT_EQ(1, panels({"sse2"}));
+  EXPECT_EQ(1, panels({"avx512_vnni"}));
+  EXPECT_EQ(2, panels({"avx512_bf16"}));
+  EXPECT_EQ(1, panels({"avx512_bf16", "avx_vnni"}));
 }
 #endif
 
@@ -129,6 +143,30 @@ TEST(Mmt4dWalk, PrefetchesForOneRowThatHasMuchToDo) {
   EXPECT_FALSE(prefetches(few_rows(1, kCheap, 1)));
   EXPECT_TRUE(prefetches(few_rows(1, kDear, 1)));
   EXPECT_FALSE(prefetches(few_rows(1, kDear, 2)));
+}
+
+// Tiles of 16 x 32 floats, and an RHS of 41 panels, of which several make a block.
+TEST(Mmt4dWalk, KeepsABlockOfTheRhsWhereL3FeedsTiles) {
+  const Mmt4dWalk walk = {70, 41, 1000, 16, 64, 128, 2048, true, true, 0, 1};
+  ASSERT_TRUE(walk.rhs_streams());
+  const std::vector<Call> calls = calls_of(walk);
+  const auto new_row =
+      std::find_if(calls.begin(), calls.end(), [](const Call& c) { return c.i == 1; });
+  const auto block = static_cast<size_t>(new_row - calls.begin());
+  EXPECT_LE(static_cast<uk_index_t>(block) * 1000 * 128, kRhsBlockBytes);
+  EXPECT_GT(static_cast<uk_index_t>(block) * 1000 * 128, kRhsBlockBytes / 2);
+  for (size_t c = 0; c < block * 70; ++c) {
+    EXPECT_EQ(static_cast<uk_index_t>(c / block), calls[c].i);
+    EXPECT_EQ(static_cast<uk_index_t>(c % block), calls[c].j);
+    EXPECT_EQ(calls[c].i == 0, calls[c].prefetches);  // afterwards it is in L3
+  }
+}
+
+TEST(Mmt4dWalk, HasBlocksOfTheRhsAsLargeAsTheLhs) {
+  const Mmt4dWalk walk = {2, 41, 1000, 16, 64, 128, 2048, true, true, 0, 1};
+  const std::vector<Call> calls = calls_of(walk);
+  EXPECT_EQ(0, calls[1].j);  // an RHS panel has the bytes of two LHS panels
+  EXPECT_EQ(1, calls[1].i);
 }
 
 TEST(Mmt4dWalk, DoesNotPrefetchWhatIsInTheCaches) {
