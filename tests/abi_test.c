@@ -23,7 +23,7 @@ static void check_layouts(void) {
   CHECK(offsetof(type, field) == (offset) && sizeof(((type*)0)->field) == (size))
   CHECK(sizeof(uk_index_t) == 8 && (uk_index_t)-1 < 0);
   CHECK(sizeof(uk_status_t) == 4);
-  CHECK(sizeof(uk_mmt4d_params_t) == 128);
+  CHECK(sizeof(uk_mmt4d_params_t) == 144);
   CHECK_FIELD(uk_mmt4d_params_t, struct_size, 0, 8);
   CHECK_FIELD(uk_mmt4d_params_t, lhs, 8, 8);
   CHECK_FIELD(uk_mmt4d_params_t, lhs_offset, 16, 8);
@@ -42,6 +42,8 @@ static void check_layouts(void) {
   CHECK_FIELD(uk_mmt4d_params_t, k0, 112, 4);
   CHECK_FIELD(uk_mmt4d_params_t, flags, 116, 4);
   CHECK_FIELD(uk_mmt4d_params_t, cpu_data, 120, 8);
+  CHECK_FIELD(uk_mmt4d_params_t, out_size0, 128, 8);
+  CHECK_FIELD(uk_mmt4d_params_t, out_size1, 136, 8);
 
   CHECK(sizeof(uk_pack_params_t) == 144);
   CHECK_FIELD(uk_pack_params_t, struct_size, 0, 8);
@@ -120,6 +122,7 @@ static void check_mmt4d_flags(void) {
   CHECK(UK_MMT4D_ALLOW_GENERIC_FALLBACK == 0x200);
   CHECK(UK_MMT4D_SKIP_INTERMEDIATE_ROUNDINGS == 0x400);
   CHECK(UK_MMT4D_PREFETCH_RHS == 0x80000000u);
+  CHECK(UK_MMT4D_UNPACK_OUT == 0x40000000u);
 }
 
 static void check_pack_flags(void) {

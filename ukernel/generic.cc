@@ -158,27 +158,27 @@ struct Bf16ToBf16Type {
 };
 
 template <class Type>
-void tile(void* out, const void* lhs, const void* rhs, uk_index_t k1, uint32_t flags,
+void tile(const TilePart& out, const void* lhs, const void* rhs, uk_index_t k1, uint32_t flags,
           const uk_tile_sizes_t& t) {
-  for (uk_index_t i = 0; i < t.m0; ++i) {
-    for (uk_index_t j = 0; j < t.n0; ++j) {
+  for (uk_index_t i = 0; i < out.rows; ++i) {
+    for (uk_index_t j = 0; j < out.columns; ++j) {
+      const uk_index_t place = i * out.stride + j;
       typename Type::Acc acc{};
-      if (flags & UK_MMT4D_ACCUMULATE) acc = Type::load(out, i * t.n0 + j);
+      if (flags & UK_MMT4D_ACCUMULATE) acc = Type::load(out.first, place);
       for (uk_index_t k = 0; k < k1; ++k) {
         for (uk_index_t kk = 0; kk < t.k0; ++kk) {
           acc = Type::step(acc, lhs, (k * t.m0 + i) * t.k0 + kk, rhs, (k * t.n0 + j) * t.k0 + kk);
         }
       }
-      Type::store(out, i * t.n0 + j, acc);
+      Type::store(out.first, place, acc);
     }
   }
 }
 
 }  // namespace
 
-void generic_mmt4d_tile(uint32_t type, void* out, const void* lhs, const void* rhs, uk_index_t k1,
-                        uint32_t flags, int32_t m0, int32_t n0, int32_t k0) {
-  const uk_tile_sizes_t t = {m0, n0, k0};
+void generic_mmt4d_tile(uint32_t type, const TilePart& out, const void* lhs, const void* rhs,
+                        uk_index_t k1, uint32_t flags, const uk_tile_sizes_t& t) {
   switch (type) {
     case UK_MMT4D_TYPE_F32F32F32:
       return tile<MulAddType<float>>(out, lhs, rhs, k1, flags, t);

@@ -26,7 +26,7 @@ inline uk_index_t ceil_div(uk_index_t a, uk_index_t b) {
 // The mmt4d flags that callers may set.
 constexpr uint32_t kCallerFlags = UK_MMT4D_TYPE_MASK | UK_MMT4D_ACCUMULATE |
                                   UK_MMT4D_ALLOW_GENERIC_FALLBACK |
-                                  UK_MMT4D_SKIP_INTERMEDIATE_ROUNDINGS;
+                                  UK_MMT4D_SKIP_INTERMEDIATE_ROUNDINGS | UK_MMT4D_UNPACK_OUT;
 
 struct Mmt4dType {
   uint32_t flag;
@@ -72,8 +72,15 @@ int tile_step_cost(const uk_tile_row_t& row, bool wide);
 
 // ---------------------------------------------------------------- the scalar path
 
-void generic_mmt4d_tile(uint32_t type, void* out_tile, const void* lhs_panel, const void* rhs_panel,
-                        uk_index_t k1, uint32_t flags, int32_t m0, int32_t n0, int32_t k0);
+// The first rows and columns of a tile, in rows `stride` elements apart.
+struct TilePart {
+  void* first;
+  uk_index_t stride, rows, columns;
+};
+
+void generic_mmt4d_tile(uint32_t type, const TilePart& out, const void* lhs_panel,
+                        const void* rhs_panel, uk_index_t k1, uint32_t flags,
+                        const uk_tile_sizes_t& sizes);
 
 // ---------------------------------------------------------------- the walk of mmt4d
 
@@ -94,6 +101,10 @@ constexpr uk_index_t kStreamBytes = 4 << 20;      // an RHS this large comes fro
 constexpr uk_index_t kSideBySideBytes = 4 << 10;  // of each of two panels that are read in turns
 constexpr uk_index_t kMemoryBytes = 2;            // in a quarter cycle: what a core reads at most
 constexpr uk_index_t kLoneRowBytes = 4;  // the same, of a row whose loads do not run far ahead
+
+// Of OUT in the largest tile that has a function: M0 and N0 reach 64. Under UNPACK_OUT it is in the
+// op's stack.
+constexpr uk_index_t kMostTileBytes = 64 * 64 * 8;
 
 // ---------------------------------------------------------------- the walk of pack and unpack
 

@@ -17,6 +17,11 @@ uk_status_t check_shape(const uk_mmt4d_params_t& p, const Mmt4dType** type,
   if (p.m0 <= 0 || p.n0 <= 0 || p.k0 <= 0) return UK_STATUS_BAD_TILE_SHAPE;
   const bool has_four_bit_operand = (*type)->lhs_bits < 8 || (*type)->rhs_bits < 8;
   if (has_four_bit_operand && p.k0 % 2 != 0) return UK_STATUS_SPLIT_BYTE;
+  if (p.flags & UK_MMT4D_UNPACK_OUT) {
+    if (p.out_size0 < 0 || p.out_size1 < 0) return UK_STATUS_BAD_EXTENT;
+    const bool covers = ceil_div(p.out_size0, p.m0) <= p.m && ceil_div(p.out_size1, p.n0) <= p.n;
+    if (!covers) return UK_STATUS_BAD_EXTENT;
+  }
   *row = select_tile(UK_OP_MMT4D, p.flags, p.m0, p.n0, p.k0, p.cpu_data);
   if (!*row && (p.flags & UK_MMT4D_ALLOW_GENERIC_FALLBACK)) {
     *row = generic_mmt4d_row(p.flags);
@@ -30,14 +35,22 @@ uk_status_t check_buffers(const uk_mmt4d_params_t& p, const Mmt4dType& type) {
   Checked c;
   const uk_index_t lhs_step = c.mul(p.m0, p.k0), rhs_step = c.mul(p.n0, p.k0);
   const uk_index_t lhs_panel = c.mul(p.k, lhs_step), rhs_panel = c.mul(p.k, rhs_step);
-  const uk_index_t out_row = c.mul(p.n, c.mul(p.m0, p.n0));
+  const uk_index_t out_tiles = c.mul(p.n, c.mul(p.m0, p.n0));
   c.mul(lhs_step, type.lhs_bits);  // the walk counts in bytes, also where k = 0
   c.mul(rhs_step, type.rhs_bits);
   c.mul(rhs_panel, c.mul(p.n, type.rhs_bits));
   if (c.overflowed()) return UK_STATUS_OVERFLOW;
   const Layout lhs = {p.lhs, p.lhs_offset, p.m, p.lhs_stride0, 1, 0, lhs_panel, type.lhs_bits};
   const Layout rhs = {p.rhs, p.rhs_offset, p.n, p.rhs_stride0, 1, 0, rhs_panel, type.rhs_bits};
-  const Layout out = {p.out, p.out_offset, p.m, p.out_stride0, 1, 0, out_row, type.out_bits};
+  const bool unpacks = (p.flags & UK_MMT4D_UNPACK_OUT) != 0;
+  const Layout out = {p.out,
+                      p.out_offset,
+                      unpacks ? p.out_size0 : p.m,
+                      p.out_stride0,
+                      1,
+                      0,
+                      unpacks ? p.out_size1 : out_tiles,
+                      type.out_bits};
   Rows lhs_rows, rhs_rows, out_rows;
   uk_status_t status = rows_of(lhs, &lhs_rows);
   if (status == UK_STATUS_OK) status = rows_of(rhs, &rhs_rows);
@@ -56,36 +69,129 @@ bool can_split_k(const uk_tile_row_t& row) {
          row.numerics == UK_NUMERICS_MUL_ADD_CHAIN || row.numerics == UK_NUMERICS_BF16_DOT;
 }
 
-void walk_tiles(const uk_mmt4d_params_t& p, const Mmt4dType& type, const uk_tile_row_t& row) {
-  const uint32_t type_flag = p.flags & UK_MMT4D_TYPE_MASK;
-  const auto tile = reinterpret_cast<uk_mmt4d_tile_fn*>(row.function);
+// What a tile function is called with for one tile and one block of K, but OUT.
+struct Step {
+  uk_index_t i, j;
+  const char *lhs, *rhs;
+  uk_index_t k1;
+  uint32_t flags;
+  bool first, last;  // of the tile's
+};
+
+template <class OneStep>
+void for_each_step(const uk_mmt4d_params_t& p, const Mmt4dType& type, const uk_tile_row_t& row,
+                   OneStep one_step) {
   const uk_index_t lhs_step = uk_index_t{p.m0} * p.k0, rhs_step = uk_index_t{p.n0} * p.k0;
-  const uk_index_t out_tile = uk_index_t{p.m0} * p.n0;
   Mmt4dWalk walk = {p.m,
                     p.n,
                     p.k,
                     p.m0,
                     larger(lhs_step * type.lhs_bits / 8, 1),
                     larger(rhs_step * type.rhs_bits / 8, 1),
-                    out_tile * type.out_bits / 8,
+                    uk_index_t{p.m0} * p.n0 * type.out_bits / 8,
                     can_split_k(row),
                     least_of_levels(p.cpu_data, &VectorUnit::l3_feeds) == 2,
                     0,
                     1};
-  if (tile && walk.reads_rhs_once()) {
+  if (row.function && walk.reads_rhs_once()) {
     walk.step_cost = tile_step_cost(row, cpu_is_wide(p.cpu_data));
     walk.panels = least_of_levels(p.cpu_data, &VectorUnit::panels);
   }
   walk.for_each_tile([&](uk_index_t i, uk_index_t j, uk_index_t k, uk_index_t k1, bool prefetch) {
     const uint32_t accumulate = k > 0 ? UK_MMT4D_ACCUMULATE : p.flags & UK_MMT4D_ACCUMULATE;
-    const char* lhs = at(p.lhs, p.lhs_offset + i * p.lhs_stride0 + k * lhs_step, type.lhs_bits);
-    const char* rhs = at(p.rhs, p.rhs_offset + j * p.rhs_stride0 + k * rhs_step, type.rhs_bits);
-    char* out = at(p.out, p.out_offset + i * p.out_stride0 + j * out_tile, type.out_bits);
-    if (tile) {
-      tile(out, lhs, rhs, k1, accumulate | (prefetch ? UK_MMT4D_PREFETCH_RHS : 0));
-    } else {
-      generic_mmt4d_tile(type_flag, out, lhs, rhs, k1, accumulate, p.m0, p.n0, p.k0);
+    one_step({i, j, at(p.lhs, p.lhs_offset + i * p.lhs_stride0 + k * lhs_step, type.lhs_bits),
+              at(p.rhs, p.rhs_offset + j * p.rhs_stride0 + k * rhs_step, type.rhs_bits), k1,
+              accumulate | (prefetch ? UK_MMT4D_PREFETCH_RHS : 0), k == 0, k + k1 >= p.k});
+  });
+}
+
+void walk_tiles(const uk_mmt4d_params_t& p, const Mmt4dType& type, const uk_tile_row_t& row) {
+  const auto tile = reinterpret_cast<uk_mmt4d_tile_fn*>(row.function);
+  const uk_index_t out_tile = uk_index_t{p.m0} * p.n0;
+  for_each_step(p, type, row, [&](const Step& s) {
+    char* out = at(p.out, p.out_offset + s.i * p.out_stride0 + s.j * out_tile, type.out_bits);
+    if (tile) return tile(out, s.lhs, s.rhs, s.k1, s.flags);
+    generic_mmt4d_tile(type.flag, {out, p.n0, p.m0, p.n0}, s.lhs, s.rhs, s.k1, s.flags,
+                       {p.m0, p.n0, p.k0});
+  });
+}
+
+// ---------------------------------------------------------------- UNPACK_OUT
+
+// OUT as a matrix, of which a tile at a time is in the op's stack.
+class UnpackedOut {
+ public:
+  UnpackedOut(const uk_mmt4d_params_t& p, const Mmt4dType& type)
+      : p_(p), bits_(type.out_bits), tile_bytes_(uk_index_t{p.m0} * p.n0 * type.out_bits / 8) {
+    const uint32_t width = bits_ == 16   ? UK_PACK_TYPE_I16
+                           : bits_ == 32 ? UK_PACK_TYPE_I32
+                                         : UK_PACK_TYPE_F64;
+    const uk_tile_row_t* pack = select_tile(UK_OP_PACK, width, p.m0, p.n0, 0, p.cpu_data);
+    const uk_tile_row_t* unpack = select_tile(UK_OP_UNPACK, width, p.m0, p.n0, 0, p.cpu_data);
+    if (pack) pack_ = reinterpret_cast<uk_pack_tile_fn*>(pack->function);
+    if (unpack) unpack_ = reinterpret_cast<uk_unpack_tile_fn*>(unpack->function);
+  }
+
+  // What there is of a tile in the matrix.
+  TilePart part(const Step& s) const {
+    const uk_index_t r = s.i * p_.m0, c = s.j * p_.n0;
+    return {at(p_.out, p_.out_offset + r * p_.out_stride0 + c, bits_), p_.out_stride0,
+            smaller(p_.m0, p_.out_size0 - r), smaller(p_.n0, p_.out_size1 - c)};
+  }
+
+  void run(uk_mmt4d_tile_fn* tile, const Step& s) {
+    // A lone row of tiles may come as two tiles whose blocks of K take turns (mmt4d_walk.h): both
+    // stay here. Any other tile's blocks of K are few, and it waits for the next in the matrix.
+    const bool waits_here = p_.m == 1 && 2 * tile_bytes_ <= kMostTileBytes;
+    char* const out = tiles_ + (waits_here ? s.j % 2 * tile_bytes_ : 0);
+    if ((s.flags & UK_MMT4D_ACCUMULATE) && (s.first || !waits_here)) read(part(s), out);
+    tile(out, s.lhs, s.rhs, s.k1, s.flags);
+    if (s.last || !waits_here) write(part(s), out);
+  }
+
+ private:
+  bool is_whole(const TilePart& part) const { return part.rows == p_.m0 && part.columns == p_.n0; }
+
+  void read(const TilePart& part, char* tile) const {
+    const uk_index_t size = uk_index_t{p_.m0} * p_.n0;
+    if (pack_ && is_whole(part)) return pack_(tile, part.first, 1, size, part.stride);
+    // What is not in the matrix takes part in the arithmetic and must not be slow in it.
+    __builtin_memset(tile, 0, static_cast<size_t>(tile_bytes_));
+    for (uk_index_t r = 0; r < part.rows; ++r) {
+      __builtin_memcpy(at(tile, r * p_.n0, bits_), at(part.first, r * part.stride, bits_),
+                       row_bytes(part));
     }
+  }
+
+  void write(const TilePart& part, const char* tile) const {
+    const uk_index_t size = uk_index_t{p_.m0} * p_.n0;
+    if (unpack_ && is_whole(part)) return unpack_(part.first, tile, 1, part.stride, size);
+    for (uk_index_t r = 0; r < part.rows; ++r) {
+      __builtin_memcpy(at(part.first, r * part.stride, bits_), at(tile, r * p_.n0, bits_),
+                       row_bytes(part));
+    }
+  }
+
+  size_t row_bytes(const TilePart& part) const {
+    return static_cast<size_t>(part.columns * bits_ / 8);
+  }
+
+  const uk_mmt4d_params_t& p_;
+  const int bits_;
+  const uk_index_t tile_bytes_;
+  uk_pack_tile_fn* pack_ = nullptr;
+  uk_unpack_tile_fn* unpack_ = nullptr;
+  alignas(64) char tiles_[kMostTileBytes];
+};
+
+// Not inlined, so that only calls which unpack need the stack for it.
+__attribute__((noinline)) void walk_matrix(const uk_mmt4d_params_t& p, const Mmt4dType& type,
+                                           const uk_tile_row_t& row) {
+  const auto tile = reinterpret_cast<uk_mmt4d_tile_fn*>(row.function);
+  UnpackedOut out(p, type);
+  for_each_step(p, type, row, [&](const Step& s) {
+    if (tile) return out.run(tile, s);
+    generic_mmt4d_tile(type.flag, out.part(s), s.lhs, s.rhs, s.k1, s.flags, {p.m0, p.n0, p.k0});
   });
 }
 
@@ -112,13 +218,21 @@ uk_status_t uk_mmt4d(const uk_mmt4d_params_t* params) {
   const uk_tile_row_t* row = nullptr;
   uk_status_t status = uk::read_params(params, p);
   if (status == UK_STATUS_OK) status = uk::check_shape(p, &type, &row);
+  const bool unpacks = (p.flags & UK_MMT4D_UNPACK_OUT) != 0;
+  if (status == UK_STATUS_OK && unpacks) {
+    // Tiles of padding alone have no results.
+    p.m = uk::ceil_div(p.out_size0, p.m0);
+    p.n = uk::ceil_div(p.out_size1, p.n0);
+  }
   if (status == UK_STATUS_OK && p.m > 0 && p.n > 0) {
     status = uk::check_buffers(p, *type);
     // K = 0 needs no operands: null pointers, which offsets and strides must not move.
     if (p.k == 0) p.lhs_offset = p.lhs_stride0 = p.rhs_offset = p.rhs_stride0 = 0;
     // Nothing is added, not even to what the rounding of a 16-bit output would change.
     const bool stays = p.k == 0 && (p.flags & UK_MMT4D_ACCUMULATE);
-    if (status == UK_STATUS_OK && !stays) uk::walk_tiles(p, *type, *row);
+    if (status == UK_STATUS_OK && !stays) {
+      unpacks ? uk::walk_matrix(p, *type, *row) : uk::walk_tiles(p, *type, *row);
+    }
   }
   return status;
 }

@@ -13,8 +13,8 @@
  *
  * Every offset and stride is counted in elements, never in bytes. Every function is re-entrant and
  * keeps no state; none allocates, prints, aborts or changes the floating-point environment. The
- * stack grows by at most 32 KiB in pack and unpack and 40 KiB in mmt4d. On any status but
- * UK_STATUS_OK no output was touched.
+ * stack grows by at most 32 KiB in pack and unpack and 40 KiB in mmt4d, 72 KiB under UNPACK_OUT. On
+ * any status but UK_STATUS_OK no output was touched.
  */
 #ifndef UKERNEL_UKERNEL_H_
 #define UKERNEL_UKERNEL_H_
@@ -79,6 +79,9 @@ const char* uk_status_string(uk_status_t status);
 #define UK_MMT4D_ALLOW_GENERIC_FALLBACK 0x200u
 /* Permit accumulation in f32 with one rounding at the end; meaningful for 16-bit outputs. */
 #define UK_MMT4D_SKIP_INTERMEDIATE_ROUNDINGS 0x400u
+/* For the op only: OUT is not tiles but the matrix that uk_unpack would make of them. Each tile is
+ * unpacked as soon as it is complete, while the next one is computed, and takes no memory. */
+#define UK_MMT4D_UNPACK_OUT 0x40000000u
 /* For tile functions only; the op decides it and refuses it from callers: the RHS streams from
  * memory, so prefetch ahead of its reads, past the panel's end. */
 #define UK_MMT4D_PREFETCH_RHS 0x80000000u
@@ -229,10 +232,15 @@ typedef struct uk_mmt4d_params_t {
   int32_t m0, n0, k0;
   uint32_t flags;
   const uint64_t* cpu_data;
+  uk_index_t out_size0, out_size1; /* of OUT under UNPACK_OUT, in elements; else not read */
 } uk_mmt4d_params_t;
 
 /* Input strides may be anything (zero re-reads one panel); rows of OUT must not overlap.
- * With k = 0 the operands are not needed and OUT becomes zero, or stays under ACCUMULATE. */
+ * With k = 0 the operands are not needed and OUT becomes zero, or stays under ACCUMULATE.
+ *
+ * Under UNPACK_OUT element (r, c) of OUT lies at out_offset + r * out_stride0 + c, and is place
+ * (r % M0, c % N0) of tile (r / M0, c / N0), bit for bit. The tiles must cover out_size0 x
+ * out_size1 elements; what lies beyond these in the tiles is neither read nor written. */
 uk_status_t uk_mmt4d(const uk_mmt4d_params_t* params);
 
 /* The row that uk_mmt4d would use for these params; checks all that uk_mmt4d does except the

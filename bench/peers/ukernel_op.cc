@@ -37,14 +37,9 @@ void must(uk_status_t status) {
   std::exit(1);
 }
 
-// What is packed for one product is multiplied, and its results unpacked, in blocks that stay in
-// the caches meanwhile. Of two operands the longer one is in blocks, as each of its blocks reads
-// all of the other: rows to the number of kBlockRows, since fewer do not pay for that; columns to
-// as many bytes as L2 holds, and only if weights N x K hold them together: K x N they are a little
-// of many rows.
-constexpr int64_t kBlockRows = 256;
-constexpr int64_t kPackedBlockBytes = 1 << 20, kResultBlockBytes = 512 << 10;
-constexpr int64_t kCachedLhsBytes = 8 << 20;  // a larger one costs more to read than blocks give
+// Weights that are packed for one product are multiplied in blocks of as many bytes, which stay in
+// the caches meanwhile, if weights N x K hold them together: K x N they are a little of many rows.
+constexpr int64_t kPackedBlockBytes = 1 << 20;
 
 struct Range {  // of tiles
   int64_t begin, end;
@@ -70,9 +65,7 @@ struct Operation {
   char* copy(int index) const {
     return packed_weights.data() + static_cast<size_t>(index) * copy_bytes;
   }
-  // Of one panel of weights, and of the tiles of results that it gives.
   int64_t panel_bytes() const { return rhs.panel() * type.rhs_bits / 8; }
-  int64_t result_bytes() const { return mmt4d.m * mmt4d.m0 * mmt4d.n0 * type.out_bits / 8; }
   uk_mmt4d_params_t with_copy(int index) const {
     uk_mmt4d_params_t params = mmt4d;
     params.rhs = copy(index);
@@ -113,6 +106,11 @@ void Operation::allocate_and_pack() {
 
 Operation& as_operation(void* operation) { return *static_cast<Operation*>(operation); }
 
+// In elements.
+int64_t columns_of(const Operation& op, const Range& tiles) {
+  return std::min(tiles.end * op.mmt4d.n0, op.problem.n) - tiles.begin * op.mmt4d.n0;
+}
+
 void* make(const uk_problem_t* problem) {
   auto operation = std::make_unique<Operation>(*problem);
   if (!operation->choose_tile()) return nullptr;
@@ -120,92 +118,44 @@ void* make(const uk_problem_t* problem) {
   return operation.release();
 }
 
-Packing rows_of(Packing packing, const Range& tiles) {
-  packing.from.rows =
-      std::min(tiles.end * packing.tile_rows, packing.from.rows) - tiles.begin * packing.tile_rows;
-  return packing;
-}
-
-void pack_rows(const Operation& op, const Range& rows, int thread) {
-  const Packing lhs = rows_of(op.lhs, rows);
-  const int64_t first = rows.begin * lhs.tile_rows * lhs.from.row_stride;
-  must(pack_part(lhs, at(op.problem.lhs, first, op.type.lhs_bits),
-                 at(op.packed_lhs.data(), rows.begin * lhs.panel(), op.type.lhs_bits),
-                 op.problem.cpu_data, thread, op.problem.threads));
-}
-
 void pack_columns(const Operation& op, const Range& columns, char* packed) {
-  const Packing rhs = rows_of(op.rhs, columns);
+  Packing rhs = op.rhs;
+  rhs.from.rows = columns_of(op, columns);
   const int64_t first = columns.begin * rhs.tile_rows * rhs.from.row_stride;
   must(pack_part(rhs, at(op.problem.weights, first, op.type.rhs_bits), packed, op.problem.cpu_data,
                  0, 1));
 }
 
-int64_t columns_of_block(const Operation& op) {
-  const int64_t lhs_bytes = op.lhs.elements() * op.type.lhs_bits / 8;
-  if (lhs_bytes > kCachedLhsBytes) return ceil_div(lhs_bytes, op.panel_bytes());
-  const int64_t block =
-      std::min(kPackedBlockBytes / op.panel_bytes(), kResultBlockBytes / op.result_bytes());
-  return std::max<int64_t>(block, 1);
-}
-
-// Through `packed_out`, a place for these results alone.
-void multiply(const Operation& op, const Range& rows, const Range& columns,
-              const char* packed_weights, char* packed_out) {
+void multiply(const Operation& op, const Range& columns, const char* packed_weights) {
   const uk_problem_t& p = op.problem;
   uk_mmt4d_params_t params = op.mmt4d;
-  params.lhs_offset = rows.begin * params.lhs_stride0;
-  params.m = rows.size();
+  params.flags |= UK_MMT4D_UNPACK_OUT;
   params.rhs = packed_weights;
   params.n = columns.size();
-  params.out = packed_out;
-  params.out_stride0 = params.n * params.m0 * params.n0;
+  params.out = p.out;
+  params.out_offset = columns.begin * params.n0;
+  params.out_stride0 = p.n;
+  params.out_size0 = p.m;
+  params.out_size1 = columns_of(op, columns);
   must(uk_mmt4d(&params));
-  Result result = op.result;
-  result.m = rows_of(op.lhs, rows).from.rows;
-  result.n = rows_of(op.rhs, columns).from.rows;
-  const int64_t first = rows.begin * params.m0 * p.n + columns.begin * params.n0;
-  must(unpack_part(params, result, at(p.out, first, op.type.out_bits), 0, 1));
-}
-
-void multiply_rows_in_blocks(Operation& op, const Range& columns, const char* weights, char* out,
-                             int thread) {
-  const int64_t block = ceil_div(kBlockRows, op.mmt4d.m0);
-  for (int64_t i = 0; i < op.mmt4d.m; i += block) {
-    const Range rows = {i, std::min(i + block, op.mmt4d.m)};
-    pack_rows(op, rows, thread);
-    op.barrier.wait();  // every thread reads all of them
-    multiply(op, rows, columns, weights, out);
-  }
-}
-
-void multiply_columns_in_blocks(Operation& op, const Range& columns, char* weights, char* out,
-                                int thread) {
-  const Range rows = {0, op.mmt4d.m};
-  pack_rows(op, rows, thread);
-  op.barrier.wait();  // every thread reads all of them
-  const int64_t block = columns_of_block(op);
-  for (int64_t j = columns.begin; j < columns.end; j += block) {
-    const Range some = {j, std::min(j + block, columns.end)};
-    pack_columns(op, some, weights);
-    multiply(op, rows, some, weights, out);
-  }
 }
 
 void run(void* operation, int copy, int thread) {
   Operation& op = as_operation(operation);
   const uk_problem_t& p = op.problem;
   if (p.form == UK_FORM_PACKED) return must(mmt4d_part(op.with_copy(copy), 1, thread, p.threads));
+  must(pack_part(op.lhs, p.lhs, op.packed_lhs.data(), p.cpu_data, thread, p.threads));
+  op.barrier.wait();  // every thread reads all of it
   const Range columns = {op.mmt4d.n * thread / p.threads, op.mmt4d.n * (thread + 1) / p.threads};
   char* const weights = op.copy(copy) + columns.begin * op.panel_bytes();
-  char* const out = op.packed_out.data() + columns.begin * op.result_bytes();
-  if (p.form == UK_FORM_WHOLE) {
-    if (p.m < p.n && !p.weights_are_k_by_n) {
-      return multiply_columns_in_blocks(op, columns, weights, out, thread);
-    }
-    pack_columns(op, columns, weights);
+  if (p.form != UK_FORM_WHOLE) return multiply(op, columns, weights);
+  const int64_t block = p.weights_are_k_by_n ? std::max<int64_t>(columns.size(), 1)
+                                             : ceil_div(kPackedBlockBytes, op.panel_bytes());
+  for (int64_t j = columns.begin; j < columns.end; j += block) {
+    const Range some = {j, std::min(j + block, columns.end)};
+    pack_columns(op, some, weights);
+    multiply(op, some, weights);
   }
-  multiply_rows_in_blocks(op, columns, weights, out, thread);
 }
 
 void write_out(void* operation) {

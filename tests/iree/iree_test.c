@@ -365,6 +365,11 @@ static void no_flag(void) {
   iree_uk_mmt4d(a, 0, 0, a, 0, 0, out, 0, 0, 1, 1, 1, 1, 1, 1,
                 MMT4D_F32F32F32 | ALLOW_GENERIC_FALLBACK | 0x800, NULL);
 }
+static void own_flag(void) { /* for which the signature lacks arguments */
+  float a[64] = {0}, out[64];
+  iree_uk_mmt4d(a, 0, 0, a, 0, 0, out, 0, 0, 1, 1, 1, 1, 1, 1,
+                MMT4D_F32F32F32 | ALLOW_GENERIC_FALLBACK | UK_MMT4D_UNPACK_OUT, NULL);
+}
 static void not_covered(void) {
   float a[64] = {0}, out[64];
   iree_uk_pack(a, 0, 8, 1, out, 0, 16, 16, 8, 8, 1, 1, 4, 4, 0, PACK_F32, NULL);
@@ -400,6 +405,7 @@ static void check_all_stops(void) {
   check_stops(no_tile, "no tile");
   check_stops(no_type, "no type");
   check_stops(no_flag, "no flag");
+  check_stops(own_flag, "a flag of this library's own");
   check_stops(not_covered, "tiles that do not cover the matrix");
   check_stops(negative_size, "a negative size");
   check_stops(no_role, "no role");

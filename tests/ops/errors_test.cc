@@ -159,12 +159,16 @@ template <class Params>
 void check_struct_sizes(Valid<Params> (*valid)(uint32_t)) {
   EXPECT_EQ(UK_STATUS_BAD_STRUCT_SIZE, run(static_cast<const Params*>(nullptr)));
   expect_valid(valid(kF32));
-  for (const size_t size : {size_t{0}, size_t{1}, sizeof(size_t), sizeof(Params) - 1, SIZE_MAX,
+  constexpr size_t kFirstVersion = offsetof(Params, cpu_data) + sizeof(const uint64_t*);
+  for (const size_t size : {size_t{0}, size_t{1}, sizeof(size_t), kFirstVersion - 1, SIZE_MAX,
                             SIZE_MAX / 2, size_t{1} << 20}) {
     Valid<Params> v = valid(kF32);
     v.p.struct_size = size;
     expect_refused(v, UK_STATUS_BAD_STRUCT_SIZE);
   }
+  Valid<Params> oldest = valid(kF32);
+  oldest.p.struct_size = kFirstVersion;
+  expect_valid(std::move(oldest));
   for (const size_t extra : {size_t{1}, size_t{8}, size_t{64}}) {
     for (const bool zero : {true, false}) {
       Valid<Params> v = valid(kF32);
@@ -187,13 +191,27 @@ TEST(StructSize, Unpack) { check_struct_sizes(valid_unpack); }
 
 // ---------------------------------------------------------------- mmt4d
 
+// 2x3 tiles of 3x5 as a matrix, with a part of the last ones.
+void unpack_out(uk_mmt4d_params_t& p) {
+  p.flags |= UK_MMT4D_UNPACK_OUT;
+  p.out_size0 = 5;
+  p.out_size1 = 14;
+  p.out_stride0 = 14;
+}
+
+Mmt4d valid_unpacked_mmt4d() {
+  Mmt4d v = valid_mmt4d(UK_MMT4D_TYPE_F32F32F32);
+  unpack_out(v.p);
+  return v;
+}
+
 // What uk_mmt4d_info refuses too.
 const std::vector<Change<uk_mmt4d_params_t>> kMmt4dShapeErrors = {
     UK_CHANGE("TypeZero", BAD_TYPE, p.flags &= ~UK_MMT4D_TYPE_MASK),
     UK_CHANGE("TypeUnknown", BAD_TYPE, p.flags = UK_MMT4D_ALLOW_GENERIC_FALLBACK | 0x0B),
     UK_CHANGE("TypeUnknownOwn", BAD_TYPE, p.flags = UK_MMT4D_ALLOW_GENERIC_FALLBACK | 0x42),
     UK_CHANGE("FlagUnknown", BAD_FLAGS, p.flags |= 0x800),
-    UK_CHANGE("FlagUnknownHigh", BAD_FLAGS, p.flags |= 0x40000000),
+    UK_CHANGE("FlagUnknownHigh", BAD_FLAGS, p.flags |= 0x20000000),
     UK_CHANGE("FlagPrefetch", BAD_FLAGS, p.flags |= UK_MMT4D_PREFETCH_RHS),
     UK_CHANGE("NegativeM", BAD_EXTENT, p.m = -1),
     UK_CHANGE("NegativeN", BAD_EXTENT, p.n = -1),
@@ -208,6 +226,11 @@ const std::vector<Change<uk_mmt4d_params_t>> kMmt4dShapeErrors = {
     UK_CHANGE("NegativeK0", BAD_TILE_SHAPE, p.k0 = -1),
     UK_CHANGE("NoTile", NO_TILE, p.flags &= ~UK_MMT4D_ALLOW_GENERIC_FALLBACK),
     UK_CHANGE("NoTileOfNothing", NO_TILE, p.flags &= ~UK_MMT4D_ALLOW_GENERIC_FALLBACK; p.m = 0),
+    UK_CHANGE("UnpackedRowsNegative", BAD_EXTENT, unpack_out(p); p.out_size0 = -1),
+    UK_CHANGE("UnpackedColumnsNegative", BAD_EXTENT, unpack_out(p); p.out_size1 = kMin),
+    UK_CHANGE("UnpackedRowsNotCovered", BAD_EXTENT, unpack_out(p); p.out_size0 = 7),
+    UK_CHANGE("UnpackedColumnsNotCovered", BAD_EXTENT, unpack_out(p); p.out_size1 = 16),
+    UK_CHANGE("UnpackedRowsHuge", BAD_EXTENT, unpack_out(p); p.out_size0 = kMax),
 };
 
 class Mmt4dShapeErrors : public ::testing::TestWithParam<Change<uk_mmt4d_params_t>> {};
@@ -259,6 +282,27 @@ UK_ERROR_TESTS(
     UK_CHANGE("OutStartsInRhs", OVERLAP, p.out = const_cast<void*>(p.rhs); p.out_offset = 119),
     UK_CHANGE("LhsInsideOut", OVERLAP, p.out = const_cast<void*>(p.lhs); p.out_stride0 = 400;
               p.lhs_offset = 420; p.lhs_stride0 = 0));
+
+UK_ERROR_TESTS(Mmt4dUnpackedOutErrors, uk_mmt4d_params_t, valid_unpacked_mmt4d(),
+               UK_CHANGE("NullOut", NULL_POINTER, p.out = nullptr),
+               UK_CHANGE("OutStrideZero", BAD_STRIDE, p.out_stride0 = 0),
+               UK_CHANGE("OutStrideOneShort", BAD_STRIDE, p.out_stride0 = 13),
+               UK_CHANGE("OutStrideOneShortUpward", BAD_STRIDE, p.out_stride0 = -13;
+                         p.out_offset = 100),
+               UK_CHANGE("OutStrideMax", OVERFLOW, p.out_stride0 = kMax),
+               UK_CHANGE("OutOffsetMin", OVERFLOW, p.out_offset = kMin),
+               UK_CHANGE("HugeMatrix", OVERFLOW, p.m = p.n = kMax / 8;
+                         p.out_size0 = p.out_size1 = p.out_stride0 = kMax / 8),
+               UK_CHANGE("OutIsLhs", OVERLAP, p.out = const_cast<void*>(p.lhs)),
+               UK_CHANGE("LastRowInRhs", OVERLAP, p.out = const_cast<void*>(p.rhs);
+                         p.rhs_offset = 4 * 14 + 13));
+
+TEST(Mmt4dIsNotAnError, InputBehindTheUnpackedMatrix) {
+  Mmt4d v = valid_unpacked_mmt4d();
+  v.p.out = const_cast<void*>(v.p.rhs);
+  v.p.rhs_offset = 4 * 14 + 14;
+  EXPECT_EQ(UK_STATUS_OK, run(&v.p));
+}
 
 UK_ERROR_TESTS(Mmt4dFourBitRhsErrors, uk_mmt4d_params_t, valid_mmt4d(UK_MMT4D_TYPE_S8S4S32),
                UK_CHANGE("OddK0", SPLIT_BYTE, p.k0 = 3),

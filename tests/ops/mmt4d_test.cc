@@ -167,6 +167,43 @@ class Call {
     EXPECT_EQ("", out_.buffer().damage_outside());
   }
 
+  // Both the tiles and, under UNPACK_OUT, the same results as a matrix of rows x columns elements.
+  void run_and_check_unpacked(uk_index_t rows, uk_index_t columns) {
+    SCOPED_TRACE(describe(case_) + ", unpacked to " + std::to_string(rows) + "x" +
+                 std::to_string(columns));
+    run();
+    if (::testing::Test::HasFatalFailure()) return;
+    const int bits = bits_of(type_.out);
+    const uk_index_t stride = stride_for(case_.strides, columns, false);
+    const Extent extent = extent_of(rows, stride, 1, 0, columns, 3, 5);
+    Bytes before = random_bytes(bytes_of(extent.elements, bits), 4);
+    Bytes expected = before;
+    for (uk_index_t r = 0; r < rows; ++r) {
+      for (uk_index_t c = 0; c < columns; ++c) {
+        const uk_index_t at = extent.offset + r * stride + c;
+        const uk_index_t in_tiles = out_.index(
+            r / case_.tile.m0,
+            c / case_.tile.n0 * out_tile_ + r % case_.tile.m0 * case_.tile.n0 + c % case_.tile.n0);
+        if (accumulates()) {
+          store_bits(before.data(), at, bits, load_bits(out_.contents.data(), in_tiles, bits));
+        }
+        store_bits(expected.data(), at, bits, load_bits(out_.buffer().data(), in_tiles, bits));
+      }
+    }
+    GuardedBuffer matrix("matrix");
+    matrix.place(before, {case_.edge, 0}, GuardedBuffer::writable);
+    uk_mmt4d_params_t params = params_;
+    params.flags |= UK_MMT4D_UNPACK_OUT;
+    params.out = matrix.data();
+    params.out_offset = extent.offset;
+    params.out_stride0 = stride;
+    params.out_size0 = rows;
+    params.out_size1 = columns;
+    ASSERT_EQ(UK_STATUS_OK, call(uk_mmt4d, params, {&lhs_.buffer(), &rhs_.buffer(), &matrix}));
+    ASSERT_TRUE(same_bytes(expected, matrix.data()));
+    EXPECT_EQ("", matrix.damage_outside());
+  }
+
   // Of one tile of OUT, after run().
   Bytes tile(uk_index_t i, uk_index_t j) const {
     const int bits = bits_of(type_.out);
@@ -255,6 +292,38 @@ void check_small(uint32_t flags, const uk_tile_sizes_t& tile, const uint64_t* cp
   }
 }
 
+void check_unpacked(const Case& c, uk_index_t rows, uk_index_t columns, const uint64_t* cpu_data) {
+  Call(c, cpu_data).run_and_check_unpacked(rows, columns);
+}
+
+// Whole tiles, parts of the last ones, tiles beyond the matrix, and no matrix at all.
+void check_unpacked_edges(uint32_t flags, const uk_tile_sizes_t& tile, const uint64_t* cpu_data) {
+  constexpr uk_index_t kCounts[][3] = {{1, 1, 1}, {2, 3, 2}, {3, 2, 5}, {1, 4, 3}, {2, 2, 0}};
+  for (const auto& count : kCounts) {
+    const uk_index_t m = count[0] * tile.m0, n = count[1] * tile.n0;
+    const uk_index_t sizes[][2] = {{m, n},
+                                   {m - tile.m0 / 2, n - 1},
+                                   {m - tile.m0 + 1, n},
+                                   {m, n / 2 + 1},
+                                   {m / 2, n - tile.n0 / 3},
+                                   {1, 1},
+                                   {0, n},
+                                   {m, 0}};
+    for (const auto& size : sizes) {
+      for (const Strides strides : {Strides::kDense, Strides::kLoose, Strides::kNegative}) {
+        for (const Edge edge : {Edge::start, Edge::end}) {
+          for (const uint32_t accumulate : {0u, UK_MMT4D_ACCUMULATE}) {
+            check_unpacked(
+                {flags | accumulate, count[0], count[1], count[2], tile, strides, edge, "random"},
+                size[0], size[1], cpu_data);
+            if (::testing::Test::HasFatalFailure()) return;
+          }
+        }
+      }
+    }
+  }
+}
+
 // ---------------------------------------------------------------- the scalar path
 
 class GenericMmt4d : public ::testing::TestWithParam<std::string> {};
@@ -267,6 +336,21 @@ TEST_P(GenericMmt4d, OddShapes) {
     check_small(type.flag | UK_MMT4D_ALLOW_GENERIC_FALLBACK, tile, nullptr);
     if (HasFatalFailure()) return;
   }
+}
+
+TEST_P(GenericMmt4d, UnpackedOut) {
+  const MatmulType& type = *uk_conformance::find_matmul_type(GetParam());
+  for (const uk_tile_sizes_t& tile : {uk_tile_sizes_t{3, 5, 2}, uk_tile_sizes_t{1, 13, 4}}) {
+    check_unpacked_edges(type.flag | UK_MMT4D_ALLOW_GENERIC_FALLBACK, tile, nullptr);
+    if (HasFatalFailure()) return;
+  }
+}
+
+// Tiles for which there would be no place on the stack.
+TEST_P(GenericMmt4d, UnpackedOutOfHugeTiles) {
+  const MatmulType& type = *uk_conformance::find_matmul_type(GetParam());
+  check_unpacked({type.flag | UK_MMT4D_ALLOW_GENERIC_FALLBACK, 2, 2, 1, {150, 130, 2}}, 290, 131,
+                 nullptr);
 }
 
 std::vector<std::string> type_names() {
@@ -399,6 +483,40 @@ TEST_P(Mmt4dTilesAtLevel, StreamingRhs) {
       check({r.flags, 2, n, k, r.tile, strides}, cpu.data());
       if (HasFatalFailure()) return;
     }
+  }
+}
+
+TEST_P(Mmt4dAtLevel, UnpackedOut) {
+  UK_SKIP_WITHOUT_LEVEL(GetParam().isa);
+  for (const Request& r : requests()) {
+    check_unpacked_edges(r.flags, r.tile, cpu.data());
+    if (HasFatalFailure()) return;
+  }
+}
+
+// Where a tile comes to its results in several steps: what it has so far is in the matrix, or in
+// the op where an RHS from memory has two panels in turns.
+TEST_P(Mmt4dTilesAtLevel, UnpackedOutOfBlocksOfK) {
+  UK_SKIP_WITHOUT_LEVEL(GetParam().isa);
+  for (const Request& r : requests()) {
+    const uk_index_t long_k = splits_k(r) ? 2 * beyond_panels(r.tile) + 3 : 150;
+    const uk_index_t k = (16 << 10) / rhs_step_bytes(r.tile);
+    const uk_index_t n = kBeyondCaches / (k * rhs_step_bytes(r.tile)) + 1;
+    for (const uint32_t accumulate : {0u, UK_MMT4D_ACCUMULATE}) {
+      check_unpacked({r.flags | accumulate, 2, 2, long_k, r.tile}, 2 * r.tile.m0, 2 * r.tile.n0 - 1,
+                     cpu.data());
+      check_unpacked({r.flags | accumulate, 1, n, k, r.tile, Strides::kLoose}, r.tile.m0,
+                     n * r.tile.n0 - 1, cpu.data());
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
+TEST(Mmt4dTiles, FitTheStackOfUnpackOut) {
+  for (const uk_tile_row_t* row : table_rows()) {
+    if (row->op != UK_OP_MMT4D || row->origin == UK_ORIGIN_GENERIC) continue;
+    const int bits = bits_of(uk_conformance::find_matmul_type(row->flags)->out);
+    EXPECT_LE(uk_index_t{row->m0} * row->n0 * bits / 8, uk::kMostTileBytes) << row->symbol;
   }
 }
 

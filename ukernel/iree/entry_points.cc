@@ -20,6 +20,7 @@ void iree_uk_mmt4d(const void* lhs_buffer, iree_uk_index_t lhs_offset, iree_uk_i
                    void* out_buffer, iree_uk_index_t out_offset, iree_uk_index_t out_stride0,
                    iree_uk_index_t M, iree_uk_index_t N, iree_uk_index_t K, int32_t M0, int32_t N0,
                    int32_t K0, uint32_t flags, const uint64_t* cpu_data) {
+  require(!(flags & UK_MMT4D_UNPACK_OUT));  // there is no argument for the size of that OUT
   if (M == 0 || N == 0 || M0 == 0 || N0 == 0) return;
   if (K0 == 0) {  // as good as no K, in any tile that splits no byte
     K = 0;
@@ -46,7 +47,9 @@ void iree_uk_mmt4d(const void* lhs_buffer, iree_uk_index_t lhs_offset, iree_uk_i
                                     N0,
                                     K0,
                                     flags,
-                                    cpu_data};
+                                    cpu_data,
+                                    0,
+                                    0};
   require(uk_mmt4d(&params) == UK_STATUS_OK);
 }
 
