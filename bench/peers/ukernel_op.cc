@@ -38,8 +38,8 @@ void must(uk_status_t status) {
 }
 
 // Weights that are packed for one product are multiplied in blocks of as many bytes, which stay in
-// the caches meanwhile, if weights N x K hold them together: K x N they are a little of many rows.
-constexpr int64_t kPackedBlockBytes = 1 << 20;
+// the caches meanwhile.
+constexpr int64_t kPackedBlockBytes = 4 << 20;
 
 struct Range {  // of tiles
   int64_t begin, end;
@@ -149,8 +149,7 @@ void run(void* operation, int copy, int thread) {
   const Range columns = {op.mmt4d.n * thread / p.threads, op.mmt4d.n * (thread + 1) / p.threads};
   char* const weights = op.copy(copy) + columns.begin * op.panel_bytes();
   if (p.form != UK_FORM_WHOLE) return multiply(op, columns, weights);
-  const int64_t block = p.weights_are_k_by_n ? std::max<int64_t>(columns.size(), 1)
-                                             : ceil_div(kPackedBlockBytes, op.panel_bytes());
+  const int64_t block = ceil_div(kPackedBlockBytes, op.panel_bytes());
   for (int64_t j = columns.begin; j < columns.end; j += block) {
     const Range some = {j, std::min(j + block, columns.end)};
     pack_columns(op, some, weights);
