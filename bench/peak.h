@@ -75,10 +75,8 @@ constexpr double kSliceSeconds = 60e-6;
 template <class SecondsOf>
 uint64_t repetitions_per_slice_by(const SecondsOf& seconds_of_repetitions) {
   for (uint64_t n = 1;; n *= 2) {
-    double seconds = seconds_of_repetitions(n);
-    for (int again = 0; again < 2 && seconds >= kSliceSeconds / 4; ++again) {
-      seconds = std::min(seconds, seconds_of_repetitions(n));
-    }
+    const double seconds =
+        std::min({seconds_of_repetitions(n), seconds_of_repetitions(n), seconds_of_repetitions(n)});
     if (seconds >= kSliceSeconds / 4) {
       const double wanted = static_cast<double>(n) * kSliceSeconds / seconds;
       return wanted < 1 ? 1 : static_cast<uint64_t>(wanted);

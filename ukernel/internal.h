@@ -39,6 +39,16 @@ const Mmt4dType* find_mmt4d_type(uint32_t flags);
 // Element width of a pack type, 0 if there is none.
 int pack_type_bits(uint32_t flags);
 
+// The type that stands for all of a width in rows, 0 if there is none.
+constexpr uint32_t pack_row_type(int bits) {
+  return bits == 4    ? UK_PACK_TYPE_I4
+         : bits == 8  ? UK_PACK_TYPE_I8
+         : bits == 16 ? UK_PACK_TYPE_I16
+         : bits == 32 ? UK_PACK_TYPE_I32
+         : bits == 64 ? UK_PACK_TYPE_F64
+                      : 0;
+}
+
 // ---------------------------------------------------------------- selection
 
 // The best tile function row for a request, NULL if there is none. Never a generic row. `flags`:
@@ -47,6 +57,12 @@ const uk_tile_row_t* select_tile(uint32_t op, uint32_t flags, int32_t m0, int32_
                                  const uint64_t* cpu_data);
 // The scalar path of an mmt4d type.
 const uk_tile_row_t* generic_mmt4d_row(uint32_t flags);
+
+// A row's function as the type of its op, NULL if there is no row or it has none.
+template <class Function>
+Function* function_of(const uk_tile_row_t* row) {
+  return row ? reinterpret_cast<Function*>(row->function) : nullptr;
+}
 
 // Whether a request with these flags and CPU may use the row, shape aside.
 bool row_is_eligible(const uk_tile_row_t& row, uint32_t op, uint32_t flags,
@@ -65,6 +81,9 @@ VectorUnit vector_unit_of_row(const uk_tile_row_t& row);
 bool cpu_is_wide(const uint64_t* cpu_data);
 // The least that the CPU's levels say in a column where 0 says nothing, 1 if none says anything.
 int least_of_levels(const uint64_t* cpu_data, int VectorUnit::*column);
+inline bool l3_feeds_tiles(const uint64_t* cpu_data) {
+  return least_of_levels(cpu_data, &VectorUnit::l3_feeds) == 2;
+}
 
 // Quarter cycles of a k step of an mmt4d row of the table, with a function, its operands in L1 or
 // on their way there.

@@ -7,6 +7,8 @@
 namespace uk {
 namespace {
 
+bool unpacks(const uk_mmt4d_params_t& p) { return (p.flags & UK_MMT4D_UNPACK_OUT) != 0; }
+
 // All that does not concern the buffers. On success *row is the row to use.
 uk_status_t check_shape(const uk_mmt4d_params_t& p, const Mmt4dType** type,
                         const uk_tile_row_t** row) {
@@ -17,7 +19,7 @@ uk_status_t check_shape(const uk_mmt4d_params_t& p, const Mmt4dType** type,
   if (p.m0 <= 0 || p.n0 <= 0 || p.k0 <= 0) return UK_STATUS_BAD_TILE_SHAPE;
   const bool has_four_bit_operand = (*type)->lhs_bits < 8 || (*type)->rhs_bits < 8;
   if (has_four_bit_operand && p.k0 % 2 != 0) return UK_STATUS_SPLIT_BYTE;
-  if (p.flags & UK_MMT4D_UNPACK_OUT) {
+  if (unpacks(p)) {
     if (p.out_size0 < 0 || p.out_size1 < 0) return UK_STATUS_BAD_EXTENT;
     const bool covers = ceil_div(p.out_size0, p.m0) <= p.m && ceil_div(p.out_size1, p.n0) <= p.n;
     if (!covers) return UK_STATUS_BAD_EXTENT;
@@ -42,15 +44,11 @@ uk_status_t check_buffers(const uk_mmt4d_params_t& p, const Mmt4dType& type) {
   if (c.overflowed()) return UK_STATUS_OVERFLOW;
   const Layout lhs = {p.lhs, p.lhs_offset, p.m, p.lhs_stride0, 1, 0, lhs_panel, type.lhs_bits};
   const Layout rhs = {p.rhs, p.rhs_offset, p.n, p.rhs_stride0, 1, 0, rhs_panel, type.rhs_bits};
-  const bool unpacks = (p.flags & UK_MMT4D_UNPACK_OUT) != 0;
-  const Layout out = {p.out,
-                      p.out_offset,
-                      unpacks ? p.out_size0 : p.m,
-                      p.out_stride0,
-                      1,
-                      0,
-                      unpacks ? p.out_size1 : out_tiles,
-                      type.out_bits};
+  Layout out = {p.out, p.out_offset, p.m, p.out_stride0, 1, 0, out_tiles, type.out_bits};
+  if (unpacks(p)) {
+    out.size0 = p.out_size0;
+    out.run = p.out_size1;
+  }
   Rows lhs_rows, rhs_rows, out_rows;
   uk_status_t status = rows_of(lhs, &lhs_rows);
   if (status == UK_STATUS_OK) status = rows_of(rhs, &rhs_rows);
@@ -90,7 +88,7 @@ void for_each_step(const uk_mmt4d_params_t& p, const Mmt4dType& type, const uk_t
                     larger(rhs_step * type.rhs_bits / 8, 1),
                     uk_index_t{p.m0} * p.n0 * type.out_bits / 8,
                     can_split_k(row),
-                    least_of_levels(p.cpu_data, &VectorUnit::l3_feeds) == 2,
+                    p.m > 1 && l3_feeds_tiles(p.cpu_data),
                     0,
                     1};
   if (row.function && walk.reads_rhs_once()) {
@@ -106,7 +104,7 @@ void for_each_step(const uk_mmt4d_params_t& p, const Mmt4dType& type, const uk_t
 }
 
 void walk_tiles(const uk_mmt4d_params_t& p, const Mmt4dType& type, const uk_tile_row_t& row) {
-  const auto tile = reinterpret_cast<uk_mmt4d_tile_fn*>(row.function);
+  const auto tile = function_of<uk_mmt4d_tile_fn>(&row);
   const uk_index_t out_tile = uk_index_t{p.m0} * p.n0;
   for_each_step(p, type, row, [&](const Step& s) {
     char* out = at(p.out, p.out_offset + s.i * p.out_stride0 + s.j * out_tile, type.out_bits);
@@ -123,13 +121,11 @@ class UnpackedOut {
  public:
   UnpackedOut(const uk_mmt4d_params_t& p, const Mmt4dType& type)
       : p_(p), bits_(type.out_bits), tile_bytes_(uk_index_t{p.m0} * p.n0 * type.out_bits / 8) {
-    const uint32_t width = bits_ == 16   ? UK_PACK_TYPE_I16
-                           : bits_ == 32 ? UK_PACK_TYPE_I32
-                                         : UK_PACK_TYPE_F64;
-    const uk_tile_row_t* pack = select_tile(UK_OP_PACK, width, p.m0, p.n0, 0, p.cpu_data);
-    const uk_tile_row_t* unpack = select_tile(UK_OP_UNPACK, width, p.m0, p.n0, 0, p.cpu_data);
-    if (pack) pack_ = reinterpret_cast<uk_pack_tile_fn*>(pack->function);
-    if (unpack) unpack_ = reinterpret_cast<uk_unpack_tile_fn*>(unpack->function);
+    const auto row = [&](uint32_t op) {
+      return select_tile(op, pack_row_type(bits_), p.m0, p.n0, 0, p.cpu_data);
+    };
+    pack_ = function_of<uk_pack_tile_fn>(row(UK_OP_PACK));
+    unpack_ = function_of<uk_unpack_tile_fn>(row(UK_OP_UNPACK));
   }
 
   // What there is of a tile in the matrix.
@@ -157,37 +153,35 @@ class UnpackedOut {
     if (pack_ && is_whole(part)) return pack_(tile, part.first, 1, size, part.stride);
     // What is not in the matrix takes part in the arithmetic and must not be slow in it.
     __builtin_memset(tile, 0, static_cast<size_t>(tile_bytes_));
-    for (uk_index_t r = 0; r < part.rows; ++r) {
-      __builtin_memcpy(at(tile, r * p_.n0, bits_), at(part.first, r * part.stride, bits_),
-                       row_bytes(part));
-    }
+    copy_rows(part, tile, p_.n0, part.first, part.stride);
   }
 
   void write(const TilePart& part, const char* tile) const {
     const uk_index_t size = uk_index_t{p_.m0} * p_.n0;
     if (unpack_ && is_whole(part)) return unpack_(part.first, tile, 1, part.stride, size);
-    for (uk_index_t r = 0; r < part.rows; ++r) {
-      __builtin_memcpy(at(part.first, r * part.stride, bits_), at(tile, r * p_.n0, bits_),
-                       row_bytes(part));
-    }
+    copy_rows(part, part.first, part.stride, tile, p_.n0);
   }
 
-  size_t row_bytes(const TilePart& part) const {
-    return static_cast<size_t>(part.columns * bits_ / 8);
+  void copy_rows(const TilePart& part, void* to, uk_index_t to_stride, const void* from,
+                 uk_index_t from_stride) const {
+    for (uk_index_t r = 0; r < part.rows; ++r) {
+      __builtin_memcpy(at(to, r * to_stride, bits_), at(from, r * from_stride, bits_),
+                       static_cast<size_t>(part.columns * bits_ / 8));
+    }
   }
 
   const uk_mmt4d_params_t& p_;
   const int bits_;
   const uk_index_t tile_bytes_;
-  uk_pack_tile_fn* pack_ = nullptr;
-  uk_unpack_tile_fn* unpack_ = nullptr;
+  uk_pack_tile_fn* pack_;
+  uk_unpack_tile_fn* unpack_;
   alignas(64) char tiles_[kMostTileBytes];
 };
 
 // Not inlined, so that only calls which unpack need the stack for it.
 __attribute__((noinline)) void walk_matrix(const uk_mmt4d_params_t& p, const Mmt4dType& type,
                                            const uk_tile_row_t& row) {
-  const auto tile = reinterpret_cast<uk_mmt4d_tile_fn*>(row.function);
+  const auto tile = function_of<uk_mmt4d_tile_fn>(&row);
   UnpackedOut out(p, type);
   for_each_step(p, type, row, [&](const Step& s) {
     if (tile) return out.run(tile, s);
@@ -218,8 +212,7 @@ uk_status_t uk_mmt4d(const uk_mmt4d_params_t* params) {
   const uk_tile_row_t* row = nullptr;
   uk_status_t status = uk::read_params(params, p);
   if (status == UK_STATUS_OK) status = uk::check_shape(p, &type, &row);
-  const bool unpacks = (p.flags & UK_MMT4D_UNPACK_OUT) != 0;
-  if (status == UK_STATUS_OK && unpacks) {
+  if (status == UK_STATUS_OK && uk::unpacks(p)) {
     // Tiles of padding alone have no results.
     p.m = uk::ceil_div(p.out_size0, p.m0);
     p.n = uk::ceil_div(p.out_size1, p.n0);
@@ -231,7 +224,7 @@ uk_status_t uk_mmt4d(const uk_mmt4d_params_t* params) {
     // Nothing is added, not even to what the rounding of a 16-bit output would change.
     const bool stays = p.k == 0 && (p.flags & UK_MMT4D_ACCUMULATE);
     if (status == UK_STATUS_OK && !stays) {
-      unpacks ? uk::walk_matrix(p, *type, *row) : uk::walk_tiles(p, *type, *row);
+      uk::unpacks(p) ? uk::walk_matrix(p, *type, *row) : uk::walk_tiles(p, *type, *row);
     }
   }
   return status;

@@ -20,7 +20,7 @@ struct Mmt4dWalk {
   uk_index_t m0;                                              // rows of a tile
   uk_index_t lhs_step_bytes, rhs_step_bytes, out_tile_bytes;  // > 0
   bool can_split_k;  // whether the accumulator holds the exact intermediate result
-  bool l3_feeds;     // tiles, as fast as L2 (ukernel/isa.inc)
+  bool l3_feeds;     // tiles, as fast as L2 (ukernel/isa.inc); read if m > 1
   // Read if reads_rhs_once():
   int step_cost;  // quarter cycles of a k step (ukernel/tile_cost.cc)
   int panels;     // of the RHS that the CPU reads in turns (ukernel/isa.inc)
@@ -33,9 +33,9 @@ struct Mmt4dWalk {
   // call for each tile too.
   template <class OneTile>
   void for_each_tile(OneTile one_tile) const {
+    const bool rhs_blocks = l3_feeds && m > 1;
     // An RHS panel that meets one LHS panel is read once in any order: splitting K would only add
     // traffic on OUT.
-    const bool rhs_blocks = l3_feeds && m > 1;
     uk_index_t k_block = larger(k, 1);
     if (m > 1 && can_split_k) {
       const uk_index_t panels = rhs_blocks ? kLongPanelBytes : kPanelBytes;

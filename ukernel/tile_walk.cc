@@ -164,18 +164,15 @@ bool is_streamed(const TileCopy& copy, const TilePlan& plan) {
 // `places`, is. NULL if there is none.
 const uk_tile_row_t* select_straight(const TileCopy& copy, uk_index_t rows, uk_index_t unit,
                                      uk_index_t places, int* bits) {
-  constexpr struct {
-    uint32_t type;
-    int bits;
-  } kElements[] = {
-      {UK_PACK_TYPE_F64, 64}, {UK_PACK_TYPE_F32, 32}, {UK_PACK_TYPE_F16, 16}, {UK_PACK_TYPE_I8, 8}};
-  for (const auto& element : kElements) {
-    const uk_index_t bytes = element.bits / 8;
+  constexpr int kElementBits[] = {64, 32, 16, 8};
+  for (const int element_bits : kElementBits) {
+    const uk_index_t bytes = element_bits / 8;
     if (((unit | places) & (bytes - 1)) != 0 || unit / bytes > INT32_MAX) continue;
-    const uk_tile_row_t* row = select_tile(copy.op, element.type, static_cast<int32_t>(rows),
-                                           static_cast<int32_t>(unit / bytes), 0, copy.cpu_data);
+    const uk_tile_row_t* row =
+        select_tile(copy.op, pack_row_type(element_bits), static_cast<int32_t>(rows),
+                    static_cast<int32_t>(unit / bytes), 0, copy.cpu_data);
     if (row) {
-      *bits = element.bits;
+      *bits = element_bits;
       return row;
     }
   }

@@ -63,12 +63,6 @@ struct TilePlan {
   uk_index_t even_tiles() const { return columns * bits % 8 != 0 ? 2 : 1; }
 };
 
-// A row's function as the type of its op, NULL if there is no row.
-template <class Function>
-Function* function_of(const uk_tile_row_t* row) {
-  return row ? reinterpret_cast<Function*>(row->function) : nullptr;
-}
-
 // All checks, the plan, and the selection.
 uk_status_t plan_tiles(const TileCopy& copy, TilePlan* plan);
 

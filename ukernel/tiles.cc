@@ -64,23 +64,13 @@ constexpr uint32_t mmt4d_row_flags(uint32_t type, uint32_t numerics) {
   return type | (rounds_once ? UK_MMT4D_SKIP_INTERMEDIATE_ROUNDINGS : 0);
 }
 
-constexpr uint32_t kPackType_x4 = UK_PACK_TYPE_I4;
-constexpr uint32_t kPackType_x8 = UK_PACK_TYPE_I8;
-constexpr uint32_t kPackType_x16 = UK_PACK_TYPE_I16;
-constexpr uint32_t kPackType_x32 = UK_PACK_TYPE_I32;
-constexpr uint32_t kPackType_x64 = UK_PACK_TYPE_F64;
+constexpr uint32_t kPackType_x4 = pack_row_type(4);
+constexpr uint32_t kPackType_x8 = pack_row_type(8);
+constexpr uint32_t kPackType_x16 = pack_row_type(16);
+constexpr uint32_t kPackType_x32 = pack_row_type(32);
+constexpr uint32_t kPackType_x64 = pack_row_type(64);
 constexpr uint32_t kOrder_straight = 0;
 constexpr uint32_t kOrder_transposed = UK_PACK_TRANSPOSE_INNER;
-
-// The type that stands for all of a width in rows, 0 if there is none.
-constexpr uint32_t pack_row_type(int bits) {
-  return bits == 4    ? kPackType_x4
-         : bits == 8  ? kPackType_x8
-         : bits == 16 ? kPackType_x16
-         : bits == 32 ? kPackType_x32
-         : bits == 64 ? kPackType_x64
-                      : 0;
-}
 
 // ---------------------------------------------------------------- the table
 

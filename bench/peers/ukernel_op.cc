@@ -16,20 +16,6 @@
 namespace uk::bench {
 namespace {
 
-// Of an element that is only copied the width is all that matters.
-uint32_t pack_type_of(int bits) {
-  switch (bits) {
-    case 4:
-      return UK_PACK_TYPE_I4;
-    case 8:
-      return UK_PACK_TYPE_I8;
-    case 16:
-      return UK_PACK_TYPE_I16;
-    default:
-      return UK_PACK_TYPE_I32;
-  }
-}
-
 // The shapes and types have been checked by `make`: what fails here is a bug.
 void must(uk_status_t status) {
   if (status == UK_STATUS_OK) return;
@@ -83,9 +69,9 @@ bool Operation::choose_tile() {
   const bool transposed = p.weights_are_k_by_n != 0;
   const Operand activations = {p.m, p.k, 0, p.k, 1};
   const Operand weights = {p.n, p.k, 0, transposed ? 1 : p.k, transposed ? p.n : 1};
-  lhs = {activations, 1, sizes.m0, sizes.k0, pack_type_of(type.lhs_bits)};
-  rhs = {weights, 1, sizes.n0, sizes.k0, pack_type_of(type.rhs_bits)};
-  result = {1, p.m, p.n, 0, p.n, pack_type_of(type.out_bits)};
+  lhs = {activations, 1, sizes.m0, sizes.k0, pack_row_type(type.lhs_bits)};
+  rhs = {weights, 1, sizes.n0, sizes.k0, pack_row_type(type.rhs_bits)};
+  result = {1, p.m, p.n, 0, p.n, pack_row_type(type.out_bits)};
   mmt4d = mmt4d_params(lhs, rhs, p.type, p.cpu_data);
   return uk_mmt4d_info(&mmt4d, &tile) == UK_STATUS_OK;
 }
@@ -96,7 +82,9 @@ void Operation::allocate_and_pack() {
   };
   copy_bytes = round_up(bytes(rhs.elements(), type.rhs_bits), 64);
   mmt4d.lhs = packed_lhs.reserve(bytes(lhs.elements(), type.lhs_bits));
-  mmt4d.out = packed_out.reserve(bytes(mmt4d.m * mmt4d.out_stride0, type.out_bits));
+  if (problem.form == UK_FORM_PACKED) {
+    mmt4d.out = packed_out.reserve(bytes(mmt4d.m * mmt4d.out_stride0, type.out_bits));
+  }
   packed_weights.reserve(copy_bytes * static_cast<size_t>(problem.copies));
   must(pack_part(lhs, problem.lhs, packed_lhs.data(), problem.cpu_data, 0, 1));
   for (int index = 0; index < problem.copies; ++index) {

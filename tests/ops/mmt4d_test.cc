@@ -420,7 +420,7 @@ class Mmt4dAtLevel : public ::testing::TestWithParam<Mmt4dTypeAtLevel> {
   }
 
   uk_index_t beyond_panels(const uk_tile_sizes_t& tile) const {
-    const bool l3_feeds = uk::least_of_levels(cpu.data(), &uk::VectorUnit::l3_feeds) == 2;
+    const bool l3_feeds = uk::l3_feeds_tiles(cpu.data());
     const uk_index_t panels = l3_feeds ? uk::kLongPanelBytes : uk::kPanelBytes;
     return (panels + 1024) / (lhs_step_bytes(tile) + rhs_step_bytes(tile)) + 1;
   }
@@ -429,6 +429,15 @@ class Mmt4dAtLevel : public ::testing::TestWithParam<Mmt4dTypeAtLevel> {
     const uint32_t numerics = Call({r.flags, 1, 1, 1, r.tile}, cpu.data()).row()->numerics;
     return numerics != UK_NUMERICS_ROUND_EACH_STEP && numerics != UK_NUMERICS_F32ACC &&
            numerics != UK_NUMERICS_BF16_DOT_F32ACC;
+  }
+  // Steps of K that take several blocks, where it is split.
+  uk_index_t blocks_of_k(const Request& r) const {
+    return splits_k(r) ? 2 * beyond_panels(r.tile) + 3 : 150;
+  }
+  // Of an RHS too large for the caches.
+  uk_index_t streaming_k(const Request& r) const { return (16 << 10) / rhs_step_bytes(r.tile); }
+  uk_index_t streaming_n(const Request& r) const {
+    return kBeyondCaches / (streaming_k(r) * rhs_step_bytes(r.tile)) + 1;
   }
 
   const CpuData cpu = level_cpu_data(GetParam().isa);
@@ -448,7 +457,7 @@ TEST_P(Mmt4dAtLevel, SmallSizes) {
 TEST_P(Mmt4dAtLevel, BlocksOfK) {
   UK_SKIP_WITHOUT_LEVEL(GetParam().isa);
   for (const Request& r : requests()) {
-    const uk_index_t k = splits_k(r) ? 2 * beyond_panels(r.tile) + 3 : 150;
+    const uk_index_t k = blocks_of_k(r);
     for (const uint32_t accumulate : {0u, UK_MMT4D_ACCUMULATE}) {
       check({r.flags | accumulate, 2, 2, k, r.tile, Strides::kLoose, Edge::end, "random"},
             cpu.data());
@@ -475,8 +484,7 @@ TEST_P(Mmt4dTilesAtLevel, BlocksOfMAndK) {
 TEST_P(Mmt4dTilesAtLevel, StreamingRhs) {
   UK_SKIP_WITHOUT_LEVEL(GetParam().isa);
   for (const Request& r : requests()) {
-    const uk_index_t k = (16 << 10) / rhs_step_bytes(r.tile);
-    const uk_index_t n = kBeyondCaches / (k * rhs_step_bytes(r.tile)) + 1;
+    const uk_index_t k = streaming_k(r), n = streaming_n(r);
     check({r.flags, 1, n, k, r.tile, Strides::kDense}, cpu.data());
     if (HasFatalFailure()) return;
     for (const Strides strides : {Strides::kDense, Strides::kZeroForInputs}) {
@@ -499,9 +507,7 @@ TEST_P(Mmt4dAtLevel, UnpackedOut) {
 TEST_P(Mmt4dTilesAtLevel, UnpackedOutOfBlocksOfK) {
   UK_SKIP_WITHOUT_LEVEL(GetParam().isa);
   for (const Request& r : requests()) {
-    const uk_index_t long_k = splits_k(r) ? 2 * beyond_panels(r.tile) + 3 : 150;
-    const uk_index_t k = (16 << 10) / rhs_step_bytes(r.tile);
-    const uk_index_t n = kBeyondCaches / (k * rhs_step_bytes(r.tile)) + 1;
+    const uk_index_t long_k = blocks_of_k(r), k = streaming_k(r), n = streaming_n(r);
     for (const uint32_t accumulate : {0u, UK_MMT4D_ACCUMULATE}) {
       check_unpacked({r.flags | accumulate, 2, 2, long_k, r.tile}, 2 * r.tile.m0, 2 * r.tile.n0 - 1,
                      cpu.data());
