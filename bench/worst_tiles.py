@@ -49,7 +49,7 @@ class Measured:
         """What the planner's bound is of that peak."""
         tile = self.plan.tile
         products = tile.m0 * tile.n0 * tile.k0
-        return 100 * products / self.bound.cycles / _peak_products_per_cycle(tile, self.maker)
+        return 100 * products / self.bound.contended_cycles / _peak_products_per_cycle(tile, self.maker)
 
     @property
     def of_bound(self) -> float:
@@ -58,7 +58,7 @@ class Measured:
 
 def _peak_products_per_cycle(tile: Tile, maker: str) -> float:
     """With the dots of the level's best primitive for the type alone."""
-    return max(p.lanes * p.k / (p.dot_cost * (p.parts if p.part_by_part else 1)).cycles(core)
+    return max(p.lanes * p.k / core.cycles(p.dot_cost * (p.parts if p.part_by_part else 1))
                for level in library.levels_served_by(ARCH, tile.isa)
                for p in PRIMITIVES.get(level.name, ()) if p.type == tile.type
                for core in p.isa.cores if core.maker == maker)

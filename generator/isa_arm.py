@@ -28,7 +28,7 @@ def _two(instruction: str, lane: str) -> str:
     return _bytes(lane, f"{instruction}_{lane}({_as(lane, '{a}')}, {_as(lane, '{b}')})")
 
 
-_CORE = Core("Arm", vector_ports=4, shuffle_ports=4, loads=3, issued=8)
+_CORE = Core("Arm", vector_ports=4, shuffle_ports=4, loads=3, issued=8, vectors_issued=8)
 
 
 def _level(name: str, idioms: str = "arch/arm_64/neon/idioms.h") -> Isa:

@@ -45,16 +45,56 @@ TYPES = {t.name: t for t in (
 
 
 @dataclass(frozen=True)
+class Cost:
+    """Vector instructions: on the two ports that multiply, on any, on those that shuffle, sums of
+    floats, conversions of a vector of f32 from or to f16, and what no port executes: copies, zeroing."""
+
+    multiply: int = 0
+    any: int = 0
+    shuffle: int = 0
+    add: int = 0
+    convert: int = 0
+    renamed: int = 0
+
+    @property
+    def _counts(self) -> tuple[int, ...]:
+        return (self.multiply, self.any, self.shuffle, self.add, self.convert, self.renamed)
+
+    @property
+    def total(self) -> int:
+        return sum(self._counts)
+
+    def __add__(self, other: Cost) -> Cost:
+        return Cost(*(a + b for a, b in zip(self._counts, other._counts)))
+
+    def __mul__(self, times: int) -> Cost:
+        return Cost(*(a * times for a in self._counts))
+
+
+@dataclass(frozen=True)
 class Core:
     """What a maker's cores do in a cycle: vector instructions, of which two may multiply; of them,
-    shuffles; loads of whole vectors; and all instructions."""
+    shuffles; loads of whole vectors; all instructions, and of them those with vector registers."""
 
     maker: str
     vector_ports: int
     shuffle_ports: int = 1
     loads: int = 2
     issued: int = 4
-    adds_apart: bool = False  # sums of floats have two ports beside those that multiply
+    vectors_issued: int = 4
+    # Sums of floats have two ports beside those that multiply, and shuffles one of each.
+    adds_apart: bool = False
+    half_conversion: Cost = field(default_factory=lambda: Cost(multiply=1, shuffle=1))  # in registers
+
+    def cycles(self, cost: Cost) -> float:
+        """That the vector ports need at least."""
+        cost += self.half_conversion * cost.convert
+        executed = cost.total - cost.convert - cost.renamed
+        of_all = max(cost.shuffle / self.shuffle_ports, executed / self.vector_ports)
+        if not self.adds_apart:
+            return max(of_all, (cost.multiply + cost.add) / 2)
+        return max(of_all, *(max(kind / 2, (kind + cost.shuffle) / 3)
+                             for kind in (cost.multiply, cost.add)))
 
 
 @dataclass(frozen=True)
@@ -84,35 +124,6 @@ class Isa:
 
     def lanes(self, lane_bits: int) -> int:
         return self.vector_bytes * 8 // lane_bits
-
-
-@dataclass(frozen=True)
-class Cost:
-    """Instructions on the vector ports: on the two that multiply, on any, on those that shuffle, and
-    sums of floats."""
-
-    multiply: int = 0
-    any: int = 0
-    shuffle: int = 0
-    add: int = 0
-
-    @property
-    def total(self) -> int:
-        return self.multiply + self.any + self.shuffle + self.add
-
-    def __add__(self, other: Cost) -> Cost:
-        return Cost(self.multiply + other.multiply, self.any + other.any,
-                    self.shuffle + other.shuffle, self.add + other.add)
-
-    def __mul__(self, times: int) -> Cost:
-        return Cost(self.multiply * times, self.any * times, self.shuffle * times, self.add * times)
-
-    def cycles(self, core: Core) -> float:
-        adds, multiplies = self.add, self.multiply
-        if not core.adds_apart:
-            multiplies += adds
-        return max(multiplies / 2, adds / 2, self.shuffle / core.shuffle_ports,
-                   self.total / core.vector_ports)
 
 
 # Steps of a conversion take {x}, the value so far; the first one takes the units as loaded.

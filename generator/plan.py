@@ -10,13 +10,16 @@ LOOP_INSTRUCTIONS = 3  # of a turn: two pointers, and the count with its branch
 # A chain that its bound just hides was measured to keep the multipliers busy for 84 % of the time.
 CHAIN_MARGIN = 1.19
 LOAD_MARGIN = 1.25  # likewise of blocks of one vector, with a load for each dot
+# Of two things that a loop needs for nearly as long, the second one adds so much of its own time: 10 to 13 %,
+# at times 27, of hand-written loops on Zen 5 (bench_overlap).
+OVERLAP = 0.12
 # Loops that take two steps a turn leave as many registers at least, and decode a vector of columns by as
 # many instructions at most.
 REGISTERS_TO_UNROLL = 4
 DECODE_TO_UNROLL = 4
 STAGE_BYTES = 8 << 10  # of each staged operand: both stay in L1 beside the panels
 # Where a block stages for itself: few enough that the next steps are staged while the last dots of
-# those before are still under way.
+# those before are still under way. Of a single row twice as many.
 STEPS_IN_BLOCK = 16
 # What staged columns must leave of the cycles: results pass through memory more often, and each block starts
 # anew, which the bound does not have.
@@ -24,10 +27,12 @@ STAGING_WORTH = 0.88
 
 
 def one_by_one(p: Primitive, rows: int, vectors: int) -> bool:
-    """Whether a step loads and multiplies one vector of columns after the other: with one row each is
-    used once. Rounding in software, or several parts, are long enough to overlap with the next one."""
-    return (rows == 1 and vectors > 1 and not p.vectors_of_rows
-            and not p.rounds_in_software and p.parts <= 2)
+    """Whether a step multiplies one vector of columns after the other by all rows: with one row each is
+    used once, and where dots overwrite an operand there are fewer copies if it is the column. Rounding in
+    software, or several parts, are long enough to overlap with the next one."""
+    if vectors == 1 or p.vectors_of_rows or p.rounds_in_software:
+        return False
+    return p.parts <= 2 if rows == 1 else p.isa.copies_operands and p.parts == 1
 
 
 def registers_needed(p: Primitive, rows: int, vectors: int, decoded: bool) -> int:
@@ -41,7 +46,7 @@ def registers_needed(p: Primitive, rows: int, vectors: int, decoded: bool) -> in
                 + in_flight * max(p.parts, p.row_loads) + 1 + temporaries)
     columns, row = (min(p.parts, 2), 1) if p.part_by_part else (p.parts, p.parts)
     if one_by_one(p, rows, vectors):
-        operands = columns + p.parts  # the row's parts for all of the step
+        operands = columns + rows * p.parts  # the rows' parts for all of the step
     else:
         operands = columns * vectors + row
     if p.parts > 2 and p.dot_cost.total > 1:
@@ -92,7 +97,7 @@ class Block:
 @dataclass(frozen=True)
 class Bound:
     """The least cycles of one k step, by what they are spent on. What a block spends on dots and
-    decode, loads, chain and issue overlaps; staging does not."""
+    decode, loads, chain and issue overlaps, but for its contention; staging does not."""
 
     dots: float = 0  # vector instructions of the dots
     decode: float = 0  # vector instructions that bring columns and rows into the dots' form
@@ -100,7 +105,8 @@ class Bound:
     chain: float = 0  # accumulations into the same register
     issue: float = 0  # all instructions
     staging: float = 0
-    cycles: float = 0
+    contention: float = 0  # for its own time, of what is needed for nearly as long as the most
+    cycles: float = 0  # without
 
     def __add__(self, other: Bound) -> Bound:
         return Bound(*(a + b for a, b in zip(self.parts, other.parts)))
@@ -110,7 +116,12 @@ class Bound:
 
     @property
     def parts(self) -> tuple[float, ...]:
-        return (self.dots, self.decode, self.loads, self.chain, self.issue, self.staging, self.cycles)
+        return (self.dots, self.decode, self.loads, self.chain, self.issue, self.staging,
+                self.contention, self.cycles)
+
+    @property
+    def contended_cycles(self) -> float:
+        return self.cycles + self.contention
 
     @property
     def cause(self) -> str:
@@ -214,7 +225,8 @@ class Plan:
         step = max(self.row_step if self.stages_lhs else 1,
                    self.column_step if self.stages_rhs else 1)
         most = STAGE_BYTES // step
-        return max(1, min(most, STEPS_IN_BLOCK) if self.stages_in_block else most)
+        in_block = STEPS_IN_BLOCK if self.tile.m0 > 1 else 2 * STEPS_IN_BLOCK
+        return max(1, min(most, in_block) if self.stages_in_block else most)
 
     def describe(self) -> str:
         p = self.primitive
@@ -248,16 +260,15 @@ def _block_bound(p: Primitive, core: Core, units: int, spread: int, decoded: boo
     if spread * p.lane_bits < isa.vector_bytes * 8 and not embedded:
         decode += Cost(shuffle=isa.broadcast_shuffles) * broadcasts
     loads = broadcasts + vectors + sums_rows
-    instructions = (dots + decode).total + _loop_instructions(p, rows, vectors, decoded)
-    if not embedded:
-        instructions += broadcasts
-    if decoded or p.decode == ((),):
-        instructions += vectors
-    if isa.copies_operands:
-        copies_of_dot = max(1, p.dot_cost.total // 4)
-        instructions += dots_of_unit * rows * vectors * copies_of_dot + decode.total / 4
+    # Loads that are no operands: those of SSE2 must be aligned, and panels need not be.
+    alone = sums_rows + (0 if embedded else broadcasts)
+    if decoded or isa.copies_operands or p.decode == ((),):
+        alone += vectors
+    # A dot spares its copy where it is the last one of an operand.
+    copies = dots_of_unit * (rows - 1) * (vectors - 1) if isa.copies_operands else 0
     chain = p.latency_on(core) * dots_of_unit
-    return _bound(core, dots, decode, loads, chain, instructions)
+    return _bound(core, dots, decode, loads, chain, (dots + decode).total + alone + copies,
+                  _loop_instructions(p, rows, vectors, decoded))
 
 
 def _loop_instructions(p: Primitive, rows: int, vectors: int, decoded: bool) -> float:
@@ -265,11 +276,15 @@ def _loop_instructions(p: Primitive, rows: int, vectors: int, decoded: bool) -> 
     return LOOP_INSTRUCTIONS / (2 if unrolls_steps(p, rows, vectors, decoded) else 1)
 
 
-def _bound(core: Core, dots: Cost, decode: Cost, loads: int, chain: int, instructions: float) -> Bound:
-    vector_cycles = (dots + decode).cycles(core)
-    loading, issue = loads / core.loads, instructions / core.issued
-    return Bound(dots.cycles(core), vector_cycles - dots.cycles(core), loading, chain, issue,
-                 cycles=max(vector_cycles, loading, chain, issue))
+def _bound(core: Core, dots: Cost, decode: Cost, loads: int, chain: int, vectors: int,
+           others: float) -> Bound:
+    """With so many instructions that have vector registers and that have none."""
+    vector_cycles = core.cycles(dots + decode)
+    loading = loads / core.loads
+    issue = max((vectors + others) / core.issued, vectors / core.vectors_issued)
+    *_, next_most, most = sorted((vector_cycles, loading, chain, issue))
+    return Bound(core.cycles(dots), vector_cycles - core.cycles(dots), loading, chain, issue,
+                 contention=OVERLAP * next_most, cycles=most)
 
 
 def _block_bound_of_vectors(p: Primitive, core: Core, units: int, spread: int, decoded: bool, rows: int,
@@ -291,8 +306,8 @@ def _block_bound_of_vectors(p: Primitive, core: Core, units: int, spread: int, d
     if not decoded:
         decode += p.decode_cost * columns
     loads = vectors_of_rows * p.row_loads + columns * (p.parts if decoded else 1)
-    instructions = (dots + decode).total + loads + _loop_instructions(p, rows, vectors, decoded)
-    return _bound(core, dots, decode, loads, p.latency_on(core) * p.parts, instructions)
+    return _bound(core, dots, decode, loads, p.latency_on(core) * p.parts, (dots + decode).total + loads,
+                  _loop_instructions(p, rows, vectors, decoded))
 
 
 def _staging_cycles(tile: Tile, p: Primitive, core: Core, stages_rhs: bool) -> float:
@@ -300,17 +315,17 @@ def _staging_cycles(tile: Tile, p: Primitive, core: Core, stages_rhs: bool) -> f
     units, cycles = tile.k0 // p.k, 0.0
     if p.sums_rows_before:
         vectors = tile.m0 * units * p.lhs_unit_bytes / p.isa.vector_bytes
-        cycles += vectors * max(1 / core.loads, p.row_sums_cost.cycles(core))
+        cycles += vectors * max(1 / core.loads, core.cycles(p.row_sums_cost))
     if p.stage_lhs is not None:
         vectors = tile.m0 * units * p.parts / p.lanes
-        cycles += vectors * max(1.0, p.stage_lhs_cost.cycles(core))
+        cycles += vectors * max(1.0, core.cycles(p.stage_lhs_cost))
     if stages_rhs:
         padded = _padded(units)
         network = p.isa.deinterleave_shuffles * (padded.bit_length() - 1)
         decoded = _decoded(p, stages_rhs)
         decode, parts = (p.decode_cost, p.parts) if decoded else (Cost(), 1)
         vectors = -(-tile.n0 // p.operand_lanes) * padded
-        cycles += vectors * max(parts, (decode + Cost(shuffle=network * parts)).cycles(core))
+        cycles += vectors * max(parts, core.cycles(decode + Cost(shuffle=network * parts)))
     return cycles
 
 

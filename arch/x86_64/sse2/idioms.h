@@ -84,19 +84,24 @@ UK_INLINE __m128i f32_to_bf16(__m128 f) {
   return low_halves(_mm_srli_epi32(_mm_castps_si128(round_to_bf16(f)), 16));
 }
 
-// Moves exponent and mantissa to their places in f32 and makes up for the difference of the
-// exponents' biases by a multiplication, which normalises subnormals too. In order: compilers would
-// take the signs of all columns first.
+// Moves sign, exponent and mantissa to their places in f32, and makes up for the difference of the
+// exponents' biases by a multiplication, which normalises subnormals too:
+//
+//   h                            seeeeemm mmmmmmmm
+//   bits      seeeeemm mmmmmmmm 00000000 00000000
+//   shifted   s000eeee emmmmmmm mmm00000 00000000
+//
+// The zero below h is new each time, as in bf16_to_f32. In order: compilers would take the shifts
+// of all columns first.
 UK_INLINE __m128 f16_to_f32(__m128i h) {
-  const __m128i bits = _mm_unpacklo_epi16(h, _mm_setzero_si128());
-  const __m128i low = _mm_and_si128(bits, _mm_set1_epi32(0x7FFF));
-  const __m128i sign = _mm_slli_epi32(_mm_xor_si128(bits, low), 16);
-  const __m128i magnitude = _mm_slli_epi32(low, 13);
-  const __m128 scaled = _mm_mul_ps(_mm_castsi128_ps(magnitude), _mm_set1_ps(0x1p112f));
-  const __m128i is_inf_or_nan = _mm_cmpgt_epi32(magnitude, _mm_set1_epi32((0x7C00 << 13) - 1));
+  const __m128i bits = _mm_castps_si128(bf16_to_f32(h));
+  const __m128i shifted =
+      _mm_and_si128(_mm_srai_epi32(bits, 3), _mm_set1_epi32(static_cast<int>(0x8FFFFFFF)));
+  const __m128 scaled = _mm_mul_ps(_mm_castsi128_ps(shifted), _mm_set1_ps(0x1p112f));
+  const __m128i magnitude = _mm_and_si128(bits, _mm_set1_epi32(0x7FFFFFFF));
+  const __m128i is_inf_or_nan = _mm_cmpgt_epi32(magnitude, _mm_set1_epi32((0x7C00 << 16) - 1));
   const __m128i exponent = _mm_and_si128(is_inf_or_nan, _mm_set1_epi32(0x7F800000));
-  return in_order(
-      _mm_castsi128_ps(_mm_or_si128(_mm_castps_si128(scaled), _mm_or_si128(exponent, sign))));
+  return in_order(_mm_or_ps(scaled, _mm_castsi128_ps(exponent)));
 }
 
 // The nearest f16, ties to even.
@@ -140,9 +145,23 @@ UK_INLINE __m128 add_round_to_odd(__m128 product, __m128 addend) {
   return _mm_castsi128_ps(_mm_add_epi32(bits, _mm_and_si128(step, _mm_and_si128(inexact, even))));
 }
 
+// The nearest f16, ties to even, as an f32. With f's exponent e, f + 1.5 * 2^(e+13) ends with the
+// bit of weight 2^(e-10), f16's last, and f + 0.75 with that of its subnormals. Of exponents so
+// large that their sum overflows into a NaN or a negative number, max takes the other.
+UK_INLINE __m128 round_to_f16(__m128 f) {
+  const __m128i exponent = _mm_and_si128(_mm_castps_si128(f), _mm_set1_epi32(0x7F800000));
+  const __m128i large = _mm_add_epi32(exponent, _mm_set1_epi32((13 << 23) | 0x400000));
+  const __m128 addend = _mm_max_ps(_mm_castsi128_ps(large), _mm_set1_ps(0.75f));
+  const __m128 rounded = _mm_sub_ps(_mm_add_ps(f, addend), addend);
+  // What f16 cannot hold becomes infinite on the way.
+  const __m128 limited =
+      _mm_mul_ps(_mm_mul_ps(rounded, _mm_set1_ps(0x1p112f)), _mm_set1_ps(0x1p-112f));
+  return _mm_or_ps(limited, _mm_and_ps(f, _mm_set1_ps(-0.0f)));  // zeros have lost their sign
+}
+
 // acc + a * b of values that are f16, rounded once to f16: their product is exact in f32.
 UK_INLINE __m128 fma_rounded_to_f16(__m128 acc, __m128 a, __m128 b) {
-  return f16_to_f32(f32_to_f16(add_round_to_odd(_mm_mul_ps(a, b), acc)));
+  return round_to_f16(add_round_to_odd(_mm_mul_ps(a, b), acc));
 }
 
 // acc + a * b in double, rounded to odd there, which makes the conversion to f32 the only rounding

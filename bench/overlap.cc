@@ -1,0 +1,96 @@
+// How well a core overlaps two things that a loop needs for nearly as long as each other: what
+// OVERLAP of generator/plan.py is measured by.
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions; see LICENSE.
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <limits>
+
+#include "bench/peak.h"
+#include "ukernel/ukernel.h"
+
+namespace uk::bench {
+namespace {
+
+#define UK_LOOP(symbol, body, clean_up)                                                       \
+  __attribute__((noinline)) void symbol(const void* data, uint64_t rounds) {                  \
+    __asm__ volatile(".p2align 6\n1:\n" body "dec %0\njnz 1b\n" clean_up                      \
+                     : "+r"(rounds)                                                           \
+                     : "r"(data)                                                              \
+                     : "rax", "cc", "memory", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", \
+                       "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13",    \
+                       "xmm14", "xmm15");                                                     \
+  }
+
+// One a cycle: each waits for the one before.
+constexpr int kAdditions = 64;
+UK_LOOP(additions, ".rept 64\nadd $1, %%rax\n.endr\n", "")
+
+// K steps of two rows by six vectors of columns, their products apart from their sums.
+#define UK_SSE2_ROW(place, row, accumulators, first)                                      \
+  "movss " place "(%1), %%" row "\nshufps $0, %%" row ", %%" row "\n.irp a," accumulators \
+  "\n"                                                                                    \
+  "movups 16*(\\a-" first ")(%1), %%xmm15\nmulps %%" row                                  \
+  ", %%xmm15\naddps %%xmm15, %%xmm\\a\n"                                                  \
+  ".endr\n"
+UK_LOOP(products_and_sums,
+        UK_SSE2_ROW("0", "xmm12", "0,1,2,3,4,5", "0")
+            UK_SSE2_ROW("4", "xmm13", "6,7,8,9,10,11", "6"),
+        "")
+
+// Of four rows by two vectors, each accumulator once.
+#define UK_FMA_ROW(row, a, b)                                                 \
+  "vbroadcastss 4*" row "(%1), %%ymm10\nvfmadd231ps %%ymm8, %%ymm10, %%ymm" a \
+  "\nvfmadd231ps %%ymm9, %%ymm10, %%ymm" b "\n"
+UK_LOOP(chains,
+        "vmovups (%1), %%ymm8\nvmovups 32(%1), %%ymm9\n" UK_FMA_ROW("0", "0", "1")
+            UK_FMA_ROW("1", "2", "3") UK_FMA_ROW("2", "4", "5") UK_FMA_ROW("3", "6", "7"),
+        "vzeroupper\n")
+
+// Of one row by twelve vectors of bytes.
+UK_LOOP(widened,
+        ".irp a,0,1,2,3,4,5,6,7,8,9,10,11\n"
+        "vpmovsxbw 16*\\a(%1), %%ymm15\n"
+        "vfmadd231ps %%ymm15, %%ymm14, %%ymm\\a\n.endr\n",
+        "vzeroupper\n")
+
+// Cycles by the Core named AMD of generator/isa_x86.py.
+struct Row {
+  const char* loop;
+  const char* isa;
+  void (*run)(const void* data, uint64_t rounds);
+  const char *most, *next;  // what it needs for the longest, and what for nearly as long
+  double most_cycles, next_cycles;
+};
+constexpr Row kRows[] = {
+    {"products and sums, xmm", "sse2", products_and_sums, "issue", "ports", 40 / 6.0, 26 / 4.0},
+    {"chains of 4 cycles, ymm", "avx2_fma", chains, "chain", "ports", 4, 4},
+    {"widened columns, ymm", "avx2_fma", widened, "ports", "loads", 24 / 3.0, 12 / 2.0},
+};
+
+}  // namespace
+}  // namespace uk::bench
+
+int main() {
+  using namespace uk::bench;
+  alignas(64) static const float data[64] = {};
+  uint64_t host[UK_CPU_DATA_FIELDS];
+  if (uk_cpu_detect(host, UK_CPU_DATA_FIELDS) != UK_STATUS_OK) return 1;
+  std::printf("| loop | needs, cycles | and | measured | which adds of the second |\n");
+  std::printf("|---|---|---|---|---|\n");
+  for (const Row& row : kRows) {
+    if (!uk_cpu_has_level(row.isa, host)) continue;
+    double loop = std::numeric_limits<double>::infinity(), cycle = loop;
+    for (int i = 0; i < 400; ++i) {
+      constexpr uint64_t kRounds = 2000;
+      cycle = std::min(cycle, seconds_of([&] { additions(data, kRounds); }) / kRounds / kAdditions);
+      loop = std::min(loop, seconds_of([&] { row.run(data, kRounds); }) / kRounds);
+    }
+    const double cycles = loop / cycle;
+    std::printf("| %s | %s %.2f | %s %.2f | %.2f | %.0f %% |\n", row.loop, row.most,
+                row.most_cycles, row.next, row.next_cycles, cycles,
+                100 * (cycles - row.most_cycles) / row.next_cycles);
+  }
+  return 0;
+}
