@@ -132,6 +132,9 @@ const uk_tile_row_t* select_row(const TileCopy& copy, const TilePlan& plan) {
 // enough of each row to read on end, few enough streams for the caches' ways and the TLB.
 constexpr uk_index_t kStripTiles = 8, kStripBytes = 512;
 
+// The same from L3, and so many rows of tiles at least.
+constexpr uk_index_t kShortTiles = 8, kShortTileRows = 4;
+
 // Tiles smaller than this would write a line in pieces, with too many others in between.
 constexpr uk_index_t kNarrowBytes = kLineBytes;
 
@@ -217,15 +220,54 @@ bool make_restacked(const TileCopy& copy, const TilePlan& plan, Blocks* blocks) 
   return false;
 }
 
-// Whether the columns of a pack, of which narrow tiles have several side by side in a line of the
-// matrix, compete for a few sets of each cache: what is stored to them in turns waits for one line
-// after the other. Transposing a tile of several lines takes as long anyway.
-bool columns_share_sets(const TileCopy& copy, const TilePlan& plan) {
+// Whether the columns of tiles compete for a few sets of each cache: what is stored to them in
+// turns waits for one line after the other.
+bool columns_share_sets(const TilePlan& plan) {
+  return plan.tiles_stride1 * plan.bits / 8 % kSetsBytes == 0;
+}
+
+bool comes_from_l3(const TileCopy& copy, const TilePlan& plan) {
+  const uk_index_t bytes = plan.size0 * plan.size1 * plan.bits / 8;
+  return bytes >= kGatheredCopyBytes && !is_streamed(copy, plan);
+}
+
+// Whether narrow tiles of a pack, several of them side by side in a line of the matrix, are
+// gathered because their columns share sets. Transposing a tile of several lines takes as long
+// anyway.
+bool is_gathered(const TileCopy& copy, const TilePlan& plan) {
   const uk_index_t tile_bytes = plan.tile_size() * plan.bits / 8;
-  return copy.op == UK_OP_PACK && plan.columns * plan.bits / 8 < kLineBytes &&
-         (!plan.transposed || tile_bytes <= kTallTileBytes) &&
-         plan.size0 * plan.size1 * plan.bits / 8 >= kGatheredCopyBytes &&
-         plan.tiles_stride1 * plan.bits / 8 % kSetsBytes == 0;
+  return copy.op == UK_OP_PACK && comes_from_l3(copy, plan) && columns_share_sets(plan) &&
+         plan.columns * plan.bits / 8 < kLineBytes &&
+         (!plan.transposed || tile_bytes <= kTallTileBytes);
+}
+
+// From L3, in blocks of few columns of tiles beside each other, each a run of whole lines of them
+// high: what is read goes on where the last block ended, and what is written takes turns between
+// few places. Straight rows of whole lines are as fast in any order, and an unpack's of half a
+// line; of rows narrower than a quarter of a line more have to be read at a time. What moves in
+// single lines is slower so, unless it shares sets.
+bool make_short_blocks(const TileCopy& copy, const TilePlan& plan, bool columns_are_dense,
+                       Blocks* blocks) {
+  const uk_index_t row_bytes = plan.columns * plan.bits / 8;
+  const uk_index_t tile_bytes = plan.tile_size() * plan.bits / 8;
+  const bool straight = is_straight(plan);
+  if (!comes_from_l3(copy, plan) || row_bytes < kNarrowRowBytes || plan.bits < 8) return false;
+  if (copy.op == UK_OP_UNPACK) {
+    const bool half_lines = row_bytes >= kLineBytes / 2;
+    if (!columns_share_sets(plan) || (plan.rows > 1 && half_lines == straight)) return false;
+    blocks->tile_rows = ceil_div(kStackedRows, plan.rows);
+    blocks->tiles = plan.rows == 1 ? kShortTiles : 2 * kShortTiles;
+  } else {
+    if (!columns_are_dense || (straight && row_bytes >= kLineBytes)) return false;
+    if (tile_bytes <= kLineBytes && !columns_share_sets(plan)) return false;
+    make_tall(copy, plan, blocks);
+    if (!blocks->tall && tile_bytes < kLineBytes) return false;
+    const uk_index_t least = blocks->tall ? blocks->tall_tile_rows : kShortTileRows;
+    blocks->tile_rows = least * larger(quotient(kRunBytes, least * tile_bytes), 1);
+    blocks->tiles = kShortTiles;
+  }
+  blocks->down = false;
+  return true;
 }
 
 // How many tiles side by side a block of columns of `column_bytes` takes past the caches. Loads and
@@ -250,7 +292,7 @@ uk_index_t streamed_tiles(const TileCopy& copy, const TilePlan& plan, uk_index_t
 // of tiles in an unpack. The other side is written in runs of whole lines.
 bool make_staged(const TileCopy& copy, const TilePlan& plan, Blocks* blocks) {
   const bool past_caches = is_streamed(copy, plan);
-  if (!past_caches && !columns_share_sets(copy, plan)) return false;
+  if (!past_caches && !is_gathered(copy, plan)) return false;
   const uk_index_t tile_bytes = plan.tile_size() * plan.bits / 8;
   Blocks staged = *blocks;
   staged.output = past_caches ? BlockOutput::kStreamed : BlockOutput::kGathered;
@@ -311,6 +353,7 @@ Blocks make_blocks(const TileCopy& copy, const TilePlan& plan) {
     return blocks;
   }
   const bool columns_are_dense = plan.tiles_stride0 == plan.tile_size();
+  if (make_short_blocks(copy, plan, columns_are_dense, &blocks)) return blocks;
   if (columns_are_dense && make_staged(copy, plan, &blocks)) return blocks;
 
   const uk_index_t tile_bytes = plan.tile_size() * plan.bits / 8;

@@ -606,6 +606,40 @@ TEST_P(PackLarge, ColumnsThatShareSets) {
   }
 }
 
+// From L3 in blocks of few columns, which end within the matrix both ways.
+TEST_P(PackLarge, ShortBlocks) {
+  const CpuData cpu = host_cpu_data();
+  const PackType& type = GetParam();
+  for (const uint32_t op : {UK_OP_PACK, UK_OP_UNPACK}) {
+    int short_blocks = 0;
+    for (const uk_index_t tile_rows : {1, 4, 8, 16}) {
+      for (const uk_index_t row_bytes : {16, 32, 64}) {
+        for (const uint32_t inner : {0u, uint32_t{UK_PACK_TRANSPOSE_INNER}}) {
+          const uk_index_t tile_columns = row_bytes * 8 / type.bits;
+          TileShape shape = {tile_rows, tile_columns};
+          if (inner) std::swap(shape.tile0, shape.tile1);
+          if (type.bits == 4 && shape.tile1 % 2 != 0) continue;  // splits bytes
+          // Columns of tiles a multiple of kSetsBytes apart.
+          const uk_index_t rows = uk::kSetsBytes / 16 * 3 - (op == UK_OP_PACK ? tile_rows / 2 : 0);
+          const uk_index_t columns =
+              (uk::kGatheredCopyBytes * 8 / type.bits / rows + 11 * tile_columns) / 2 * 2 - 2;
+          const Case c =
+              dense_case(op, type, inner | UK_PACK_TRANSPOSE_OUTER, rows, columns, shape);
+          ASSERT_TRUE(c.is_legal());
+          Call call(c, cpu.data());
+          call.run_and_check();
+          if (HasFatalFailure()) return;
+          const uk::Blocks& blocks = call.plan().blocks;
+          const bool is_short = call.plan().row && blocks.output == uk::BlockOutput::kDirect &&
+                                !blocks.down && blocks.tiles < call.plan().tiles1;
+          short_blocks += is_short;
+        }
+      }
+    }
+    EXPECT_GT(short_blocks, 0) << op;
+  }
+}
+
 std::vector<PackType> one_type_of_each_width() {
   std::vector<PackType> types;
   for (const PackType& type : pack_types()) {
