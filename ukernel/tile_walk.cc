@@ -243,9 +243,9 @@ bool is_gathered(const TileCopy& copy, const TilePlan& plan) {
 
 // From L3, in blocks of few columns of tiles beside each other, each a run of whole lines of them
 // high: what is read goes on where the last block ended, and what is written takes turns between
-// few places. Straight rows of whole lines are as fast in any order, and an unpack's of half a
-// line; of rows narrower than a quarter of a line more have to be read at a time. What moves in
-// single lines is slower so, unless it shares sets.
+// few places. Straight rows of whole lines are as fast in any order, and so are an unpack's of half
+// a line and its transposed ones of less; of rows narrower than a quarter of a line more have to be
+// read at a time. What moves in single lines is slower so, unless it shares sets.
 bool make_short_blocks(const TileCopy& copy, const TilePlan& plan, bool columns_are_dense,
                        Blocks* blocks) {
   const uk_index_t row_bytes = plan.columns * plan.bits / 8;
