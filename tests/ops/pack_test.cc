@@ -611,7 +611,6 @@ TEST_P(PackLarge, ShortBlocks) {
   const CpuData cpu = host_cpu_data();
   const PackType& type = GetParam();
   for (const uint32_t op : {UK_OP_PACK, UK_OP_UNPACK}) {
-    int short_blocks = 0;
     for (const uk_index_t tile_rows : {1, 4, 8, 16}) {
       for (const uk_index_t row_bytes : {16, 32, 64}) {
         for (const uint32_t inner : {0u, uint32_t{UK_PACK_TRANSPOSE_INNER}}) {
@@ -629,14 +628,16 @@ TEST_P(PackLarge, ShortBlocks) {
           Call call(c, cpu.data());
           call.run_and_check();
           if (HasFatalFailure()) return;
+          // Which transposed tiles a level has differs; of straight rows the narrowest are always
+          // moved so.
+          if (!call.plan().row || inner || row_bytes > 16) continue;
           const uk::Blocks& blocks = call.plan().blocks;
-          const bool is_short = call.plan().row && blocks.output == uk::BlockOutput::kDirect &&
-                                !blocks.down && blocks.tiles < call.plan().tiles1;
-          short_blocks += is_short;
+          EXPECT_EQ(uk::BlockOutput::kDirect, blocks.output);
+          EXPECT_FALSE(blocks.down);
+          EXPECT_LT(blocks.tiles, call.plan().tiles1);
         }
       }
     }
-    EXPECT_GT(short_blocks, 0) << op;
   }
 }
 
