@@ -69,6 +69,15 @@ UK_INLINE uintptr_t prefetch_rhs(uintptr_t ahead) {
   return ahead;
 }
 
+// The next row of OUT. Compilers would keep the addresses of all rows for the end of a tile, more
+// than there are registers, on the stack and in vectors.
+template <class Pointer>
+UK_INLINE Pointer next_row(Pointer row, uk_index_t row_bytes) {
+  row += row_bytes;
+  asm volatile("" : "+r"(row));
+  return row;
+}
+
 UK_INLINE int32_t load_s32(const char* p) {
   int32_t v;
   __builtin_memcpy(&v, p, sizeof(v));
@@ -79,11 +88,11 @@ UK_INLINE int32_t load_s32(const char* p) {
 
 // The body that UK_DEFINE_MMT4D_TILE calls for the rows of one type: UK_MMT4D_BODY(types,
 // Primitive), on the mmt4d_tile of the architecture.
-#define UK_MMT4D_BODY(types, ...)                                                          \
-  template <int M0, int N0, int K0>                                                        \
-  UK_INLINE void mmt4d_##types(void* out, const void* lhs, const void* rhs, uk_index_t k1, \
-                               uint32_t flags) {                                           \
-    mmt4d_tile<__VA_ARGS__, M0, N0, K0>(out, lhs, rhs, k1, flags);                         \
+#define UK_MMT4D_BODY(types, ...)                                                                  \
+  template <int M0, int N0, int K0>                                                                \
+  UK_INLINE void mmt4d_##types(void* out, uk_index_t out_stride, const void* lhs, const void* rhs, \
+                               uk_index_t k1, uint32_t flags) {                                    \
+    mmt4d_tile<__VA_ARGS__, M0, N0, K0>(out, out_stride, lhs, rhs, k1, flags);                     \
   }
 
 #endif  // UKERNEL_ARCH_MMT4D_TILE_H_

@@ -98,12 +98,19 @@ class BlockShape:
     def out_vectors(self) -> int:
         return -(-self.columns // self.p.acc_columns)
 
-    def _out(self, row: int, vector: int) -> tuple[str, int, int]:
+    @property
+    def acc_row_bytes(self) -> str:
+        """From a row of accumulators to the next one in OUT."""
+        return f"{self.p.acc_rows} * row_bytes" if self.p.acc_rows > 1 else "row_bytes"
+
+    def _out(self, first: str, row: int, vector: int) -> tuple[str, int, int]:
+        """Of a row of the accumulators whose first one begins at `first`."""
         p = self.p
         out_bytes = _out_bytes(self.plan)
-        at = (row * self.plan.tile.n0 + vector * p.acc_columns) * out_bytes
+        row_at = f"{first} + row_bytes" if row % p.acc_rows else first
         columns = min(p.acc_columns, self.columns - vector * p.acc_columns)
-        return _offset("out", at), columns * out_bytes, max(128, p.lanes * out_bytes * 8)
+        return (_offset(row_at, vector * p.acc_columns * out_bytes), columns * out_bytes,
+                max(128, p.lanes * out_bytes * 8))
 
     def _rows_of(self, acc_row: int) -> range:
         first = acc_row * self.p.acc_rows
@@ -114,10 +121,10 @@ class BlockShape:
         """Of each of an accumulator's rows in OUT."""
         return self.p.acc_columns * _out_bytes(self.plan) * 8
 
-    def load_out(self, acc_row: int, vector: int) -> str:
+    def load_out(self, first: str, acc_row: int, vector: int) -> str:
         loads = []
         for row in self._rows_of(acc_row):
-            pointer, size, register = self._out(row, vector)
+            pointer, size, register = self._out(first, row, vector)
             loads.append(f"load_{register}<{size}>({pointer})")
         load, = loads if len(loads) == 1 else [
             self.p.isa.join[self._row_bits].format(a=loads[0], b=loads[1])]
@@ -129,7 +136,7 @@ class BlockShape:
         for row in self._rows_of(acc_row):
             if row % self.p.acc_rows:
                 value = self.p.isa.second[self._row_bits].format(x=value)
-            pointer, size, register = self._out(row, vector)
+            pointer, size, register = self._out("out", row, vector)
             stores.append(f"store_{register}<{size}>({pointer}, {value});")
         return stores
 
@@ -204,6 +211,13 @@ class BlockShape:
             operands[f"b{p}"] = f"columns_{vector}_{p}"
         dot = self.p.dot.format(**operands)
         return f"in_order({dot})" if part in self.barriers else dot
+
+    @property
+    def vectors_of_row(self) -> list[int]:
+        """The order in which a row is multiplied by the columns. Of many parts with a sum each, GCC keeps all
+        operands of 4 rows x 2 vectors in 16 registers only if it is the last vector first."""
+        vectors = list(range(self.vectors))
+        return vectors[::-1] if self.p.parts > 2 and self.p.dot_cost.total > 1 else vectors
 
     @property
     def barriers(self) -> list[int]:
@@ -578,8 +592,14 @@ class TileSource:
         """From a row's unit to its next one, as the dots read it."""
         return self.p.parts * self.plan.lane_bytes
 
-    def out_offset(self, block: Block) -> int:
-        return (block.row * self.plan.tile.n0 + block.column) * _out_bytes(self.plan)
+    def _out_of(self, block: Block) -> str:
+        """Where a block's results go, and from one of their rows to the next."""
+        column = block.column * _out_bytes(self.plan)
+        if self.plan.f32_scratch:
+            row_bytes = self.plan.tile.n0 * _out_bytes(self.plan)
+            return f"{_offset('sums', block.row * row_bytes + column)}, {row_bytes}"
+        row = f"out + {block.row} * row_bytes" if block.row else "out"
+        return f"{_offset(row, column)}, row_bytes"
 
     def lhs_offset(self, block: Block) -> int:
         unit_bytes = self.unit_bytes if self.plan.stages_lhs else self.p.lhs_unit_bytes
@@ -595,8 +615,7 @@ class TileSource:
         plan = self.plan
         lhs = "staged_lhs" if plan.stages_lhs and not plan.stages_in_block else "lhs"
         rhs = "staged_rhs" if plan.stages_rhs else "rhs"
-        found = [_offset("sums" if plan.f32_scratch else "out", self.out_offset(block)),
-                 _offset(lhs, self.lhs_offset(block)), _offset(rhs, self.rhs_offset(block)),
+        found = [self._out_of(block), _offset(lhs, self.lhs_offset(block)), _offset(rhs, self.rhs_offset(block)),
                  self._block_steps, "flags"]
         if self.p.sums_rows_in_block:
             found.append(_offset("row_sums", 4 * block.row))
@@ -656,9 +675,10 @@ class TileSource:
         rhs = "rhs" if self.shares_prefetch else _offset("rhs", self.rhs_offset(block))
         return f"prefetch_start<{blocks}>({rhs}, {self._block_steps} * {self.rhs_step}, {number})"
 
-    def out_pieces(self) -> list[tuple[int, int]]:
-        """OUT as a number of whole vectors, and lanes that are left."""
-        return divmod(self.plan.tile.m0 * self.plan.tile.n0, self.p.lanes)
+    @property
+    def out_bytes(self) -> int:
+        """Of an element of OUT."""
+        return BITS[self.p.type.out] // 8
 
 
 def emit(plans: Iterable[Plan]) -> str:

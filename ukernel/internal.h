@@ -4,7 +4,7 @@
 #ifndef UKERNEL_INTERNAL_H_
 #define UKERNEL_INTERNAL_H_
 
-#include "ukernel/ukernel.h"
+#include "ukernel/tile.h"
 
 namespace uk {
 
@@ -63,6 +63,9 @@ template <class Function>
 Function* function_of(const uk_tile_row_t* row) {
   return row ? reinterpret_cast<Function*>(row->function) : nullptr;
 }
+
+// Of a row of the table, NULL if it has no function.
+uk_mmt4d_strided_tile_fn* strided_tile_of_row(const uk_tile_row_t& row);
 
 // Whether a request with these flags and CPU may use the row, shape aside.
 bool row_is_eligible(const uk_tile_row_t& row, uint32_t op, uint32_t flags,

@@ -116,17 +116,11 @@ void walk_tiles(const uk_mmt4d_params_t& p, const Mmt4dType& type, const uk_tile
 
 // ---------------------------------------------------------------- UNPACK_OUT
 
-// OUT as a matrix, of which a tile at a time is in the op's stack.
+// OUT as a matrix, of which a tile that reaches beyond it is in the op's stack.
 class UnpackedOut {
  public:
   UnpackedOut(const uk_mmt4d_params_t& p, const Mmt4dType& type)
-      : p_(p), bits_(type.out_bits), tile_bytes_(uk_index_t{p.m0} * p.n0 * type.out_bits / 8) {
-    const auto row = [&](uint32_t op) {
-      return select_tile(op, pack_row_type(bits_), p.m0, p.n0, 0, p.cpu_data);
-    };
-    pack_ = function_of<uk_pack_tile_fn>(row(UK_OP_PACK));
-    unpack_ = function_of<uk_unpack_tile_fn>(row(UK_OP_UNPACK));
-  }
+      : p_(p), bits_(type.out_bits), tile_bytes_(uk_index_t{p.m0} * p.n0 * type.out_bits / 8) {}
 
   // What there is of a tile in the matrix.
   TilePart part(const Step& s) const {
@@ -135,33 +129,25 @@ class UnpackedOut {
             smaller(p_.m0, p_.out_size0 - r), smaller(p_.n0, p_.out_size1 - c)};
   }
 
-  void run(uk_mmt4d_tile_fn* tile, const Step& s) {
+  void run(uk_mmt4d_strided_tile_fn* tile, const Step& s) {
+    const TilePart out = part(s);
+    if (out.rows == p_.m0 && out.columns == p_.n0) {
+      return tile(out.first, s.lhs, s.rhs, s.k1, s.flags, out.stride);
+    }
     // A lone row of tiles may come as two tiles whose blocks of K take turns (mmt4d_walk.h): both
     // stay here. Any other tile's blocks of K are few, and it waits for the next in the matrix.
     const bool waits_here = p_.m == 1 && 2 * tile_bytes_ <= kMostTileBytes;
-    char* const out = tiles_ + (waits_here ? s.j % 2 * tile_bytes_ : 0);
-    if ((s.flags & UK_MMT4D_ACCUMULATE) && (s.first || !waits_here)) read(part(s), out);
-    tile(out, s.lhs, s.rhs, s.k1, s.flags);
-    if (s.last || !waits_here) write(part(s), out);
+    char* const copy = tiles_ + (waits_here ? s.j % 2 * tile_bytes_ : 0);
+    if ((s.flags & UK_MMT4D_ACCUMULATE) && (s.first || !waits_here)) {
+      // What is not in the matrix takes part in the arithmetic and must not be slow in it.
+      __builtin_memset(copy, 0, static_cast<size_t>(tile_bytes_));
+      copy_rows(out, copy, p_.n0, out.first, out.stride);
+    }
+    tile(copy, s.lhs, s.rhs, s.k1, s.flags, p_.n0);
+    if (s.last || !waits_here) copy_rows(out, out.first, out.stride, copy, p_.n0);
   }
 
  private:
-  bool is_whole(const TilePart& part) const { return part.rows == p_.m0 && part.columns == p_.n0; }
-
-  void read(const TilePart& part, char* tile) const {
-    const uk_index_t size = uk_index_t{p_.m0} * p_.n0;
-    if (pack_ && is_whole(part)) return pack_(tile, part.first, 1, size, part.stride);
-    // What is not in the matrix takes part in the arithmetic and must not be slow in it.
-    __builtin_memset(tile, 0, static_cast<size_t>(tile_bytes_));
-    copy_rows(part, tile, p_.n0, part.first, part.stride);
-  }
-
-  void write(const TilePart& part, const char* tile) const {
-    const uk_index_t size = uk_index_t{p_.m0} * p_.n0;
-    if (unpack_ && is_whole(part)) return unpack_(part.first, tile, 1, part.stride, size);
-    copy_rows(part, part.first, part.stride, tile, p_.n0);
-  }
-
   void copy_rows(const TilePart& part, void* to, uk_index_t to_stride, const void* from,
                  uk_index_t from_stride) const {
     for (uk_index_t r = 0; r < part.rows; ++r) {
@@ -173,15 +159,13 @@ class UnpackedOut {
   const uk_mmt4d_params_t& p_;
   const int bits_;
   const uk_index_t tile_bytes_;
-  uk_pack_tile_fn* pack_;
-  uk_unpack_tile_fn* unpack_;
   alignas(64) char tiles_[kMostTileBytes];
 };
 
 // Not inlined, so that only calls which unpack need the stack for it.
 __attribute__((noinline)) void walk_matrix(const uk_mmt4d_params_t& p, const Mmt4dType& type,
                                            const uk_tile_row_t& row) {
-  const auto tile = function_of<uk_mmt4d_tile_fn>(&row);
+  uk_mmt4d_strided_tile_fn* const tile = strided_tile_of_row(row);
   UnpackedOut out(p, type);
   for_each_step(p, type, row, [&](const Step& s) {
     if (tile) return out.run(tile, s);

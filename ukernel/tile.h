@@ -23,6 +23,7 @@
 #define UK_INLINE_LAMBDA __attribute__((always_inline))
 // Where inlining would cost more than a call: code, or registers beside the caller's variables.
 #define UK_NOINLINE __attribute__((noinline))
+#define UK_HIDDEN __attribute__((visibility("hidden")))
 
 // Loops over accumulators must disappear, or the accumulators live in memory (40 times slower with
 // g++ 12 -O2). 64 is above every trip count that a register file permits.
@@ -72,8 +73,19 @@ constexpr int block_first_row(int m0, int blocks, int block) {
 #define UK_COPY_SYMBOL__(op, width, tile0, tile1, suffix, arch, isa) \
   uk_##op##_tile_##width##_##tile0##x##tile1##suffix##_##arch##_##isa
 
+// An mmt4d tile is two functions: its symbol, whose rows of OUT lie one behind the other, calls
+// <symbol>_strided, for rows that lie in a matrix, out_stride elements apart. That one is not part
+// of the ABI: ops call it under UNPACK_OUT.
+typedef void uk_mmt4d_strided_tile_fn(void* out_matrix, const void* lhs_panel,
+                                      const void* rhs_panel, uk_index_t k1, uint32_t flags,
+                                      uk_index_t out_stride);
+#define UK_STRIDED_SYMBOL(symbol) UK_STRIDED_SYMBOL_(symbol)
+#define UK_STRIDED_SYMBOL_(symbol) symbol##_strided
+
 // Declarations, for the table.
-#define UK_DECLARE_MMT4D_TILE(...) extern "C" uk_mmt4d_tile_fn UK_MMT4D_SYMBOL(__VA_ARGS__);
+#define UK_DECLARE_MMT4D_TILE(...)                          \
+  extern "C" uk_mmt4d_tile_fn UK_MMT4D_SYMBOL(__VA_ARGS__); \
+  extern "C" UK_HIDDEN uk_mmt4d_strided_tile_fn UK_STRIDED_SYMBOL(UK_MMT4D_SYMBOL(__VA_ARGS__));
 #define UK_DECLARE_PACK_TILE(...) extern "C" uk_pack_tile_fn UK_PACK_SYMBOL(__VA_ARGS__);
 #define UK_DECLARE_UNPACK_TILE(...) extern "C" uk_unpack_tile_fn UK_UNPACK_SYMBOL(__VA_ARGS__);
 
@@ -84,11 +96,31 @@ constexpr int block_first_row(int m0, int blocks, int block) {
                         lhs##rhs##out, UK_MMT4D_SUFFIX_##numerics, m0, n0, k0)
 #define UK_DEFINE_MMT4D_TILE_(symbol, types, suffix, m0, n0, k0) \
   UK_DEFINE_MMT4D_TILE__(symbol, types, suffix, m0, n0, k0)
-#define UK_DEFINE_MMT4D_TILE__(symbol, types, suffix, m0, n0, k0)                      \
-  extern "C" void symbol(void* out_tile, const void* lhs_panel, const void* rhs_panel, \
-                         uk_index_t k1, uint32_t flags) {                              \
-    mmt4d_##types##suffix<m0, n0, k0>(out_tile, lhs_panel, rhs_panel, k1, flags);      \
+#define UK_DEFINE_MMT4D_TILE__(symbol, types, suffix, m0, n0, k0)                               \
+  UK_DEFINE_STRIDED_TILE(symbol, n0) {                                                          \
+    mmt4d_##types##suffix<m0, n0, k0>(out_matrix, out_stride, lhs_panel, rhs_panel, k1, flags); \
   }
+
+// The braces that follow are the body of <symbol>_strided. In the library it is a function, of
+// which one copy does: with a constant in the place of out_stride it would be no faster. Elsewhere
+// tiles are called by their symbols alone, and it is part of them.
+#if defined(UK_STRIDED_TILES) && defined(__clang__)
+#define UK_STRIDED_TILE extern "C" UK_HIDDEN UK_NOINLINE
+#elif defined(UK_STRIDED_TILES)
+#define UK_STRIDED_TILE extern "C" UK_HIDDEN __attribute__((noinline, noclone))
+#else
+#define UK_STRIDED_TILE static UK_INLINE
+#endif
+#define UK_DEFINE_STRIDED_TILE(symbol, n0)                                                     \
+  UK_STRIDED_TILE void symbol##_strided(void*, const void*, const void*, uk_index_t, uint32_t, \
+                                        uk_index_t);                                           \
+  extern "C" void symbol(void* out_tile, const void* lhs_panel, const void* rhs_panel,         \
+                         uk_index_t k1, uint32_t flags) {                                      \
+    symbol##_strided(out_tile, lhs_panel, rhs_panel, k1, flags, n0);                           \
+  }                                                                                            \
+  UK_STRIDED_TILE void symbol##_strided(void* out_matrix, const void* lhs_panel,               \
+                                        const void* rhs_panel, uk_index_t k1, uint32_t flags,  \
+                                        uk_index_t out_stride)
 
 #define UK_DEFINE_PACK_TILE(width, tile0, tile1, order, arch, isa)                              \
   extern "C" void UK_PACK_SYMBOL(width, tile0, tile1, order, arch, isa)(                        \

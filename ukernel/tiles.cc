@@ -181,6 +181,13 @@ constexpr const IsaLevel* kRowLevels[] = {
 #include "arch/tiles.inc"
 };
 
+uk_mmt4d_strided_tile_fn* const kStridedTiles[] = {
+#define UK_MMT4D_TILE(...) &UK_STRIDED_SYMBOL(UK_MMT4D_SYMBOL(__VA_ARGS__)),
+#define UK_PACK_TILE(...) nullptr,
+#define UK_UNPACK_TILE UK_PACK_TILE
+#include "arch/tiles.inc"
+};
+
 bool has_features(const uint64_t* cpu_data, uint64_t features, uint64_t field7_features) {
   const uint64_t field0 = cpu_data ? cpu_data[0] : 0;
   const uint64_t field7 = cpu_data ? cpu_data[7] : 0;
@@ -275,6 +282,11 @@ const uk_tile_row_t* generic_mmt4d_row(uint32_t flags) {
     if (kRows[i].op == UK_OP_MMT4D && is_type) return &kRows[i];
   }
   return nullptr;
+}
+
+uk_mmt4d_strided_tile_fn* strided_tile_of_row(const uk_tile_row_t& row) {
+  const auto i = static_cast<size_t>(&row - kRows);
+  return i < kFunctionRowCount ? kStridedTiles[i] : nullptr;
 }
 
 VectorUnit vector_unit_of_row(const uk_tile_row_t& row) {

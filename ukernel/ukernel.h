@@ -79,8 +79,8 @@ const char* uk_status_string(uk_status_t status);
 #define UK_MMT4D_ALLOW_GENERIC_FALLBACK 0x200u
 /* Permit accumulation in f32 with one rounding at the end; meaningful for 16-bit outputs. */
 #define UK_MMT4D_SKIP_INTERMEDIATE_ROUNDINGS 0x400u
-/* For the op only: OUT is not tiles but the matrix that uk_unpack would make of them. Each tile is
- * unpacked as soon as it is complete, while the next one is computed, and takes no memory. */
+/* For the op only: OUT is not tiles but the matrix that uk_unpack would make of them. Tiles write
+ * their rows into it, which takes no memory and no pass over the results. */
 #define UK_MMT4D_UNPACK_OUT 0x40000000u
 /* For tile functions only; the op decides it and refuses it from callers: the RHS streams from
  * memory, so prefetch ahead of its reads, past the panel's end. */

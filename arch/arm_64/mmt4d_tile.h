@@ -147,26 +147,29 @@ UK_INLINE void k_loop(typename P::Acc (&acc)[Rows][Vectors], const char* lhs, co
   k_steps<P, M0, N0, kOutRows, 1, kPrefetchBlocks>(acc, lhs, rhs, k1, ahead);
 }
 
-// One register block: of the tile's rows its part, all columns. kPrefetchBlocks as above.
+// One register block: of the tile's rows, row_bytes apart in OUT, its part, all columns.
+// kPrefetchBlocks as above.
 template <class P, int M0, int N0, int kBlocks, int kBlock, int kPrefetchBlocks>
-UK_INLINE void block(char* out, const char* lhs, const char* rhs, uk_index_t k1, uint32_t flags) {
+UK_INLINE void block(char* out, uk_index_t row_bytes, const char* lhs, const char* rhs,
+                     uk_index_t k1, uint32_t flags) {
   constexpr int kTileAccRows = (M0 + P::kAccRows - 1) / P::kAccRows;
   constexpr int kRow = P::kAccRows * uk::block_first_row(kTileAccRows, kBlocks, kBlock);
   constexpr int kEnd = P::kAccRows * uk::block_first_row(kTileAccRows, kBlocks, kBlock + 1);
   constexpr int kOutRows = (kEnd < M0 ? kEnd : M0) - kRow;
-  constexpr int kRowBytes = N0 * P::kOutBytes, kVectorBytes = P::kLanes * P::kOutBytes;
+  constexpr int kVectorBytes = P::kLanes * P::kOutBytes;
   constexpr int kRows = (kOutRows + P::kAccRows - 1) / P::kAccRows, kVectors = N0 / P::kLanes;
   constexpr int kAccRows = kOutRows < P::kAccRows ? kOutRows : P::kAccRows;
-  constexpr int kAccBytes = P::kAccRows * kRowBytes;
   static_assert(kOutRows % kAccRows == 0, "accumulators of as many rows each");
-  out += kRow * kRowBytes;
+  const uk_index_t acc_bytes = P::kAccRows * row_bytes;
+  out += kRow * row_bytes;
   lhs += kRow * P::kLhsBytes;
   typename P::Acc acc[kRows][kVectors];
   if (flags & UK_MMT4D_ACCUMULATE) {
+    const char* row = out;
     UK_UNROLL for (int i = 0; i < kRows; ++i) {
+      if (i > 0) row += acc_bytes;
       UK_UNROLL for (int j = 0; j < kVectors; ++j) {
-        acc[i][j] =
-            P::template load_out<kAccRows>(out + i * kAccBytes + j * kVectorBytes, kRowBytes);
+        acc[i][j] = P::template load_out<kAccRows>(row + j * kVectorBytes, row_bytes);
       }
     }
   } else {
@@ -181,24 +184,26 @@ UK_INLINE void block(char* out, const char* lhs, const char* rhs, uk_index_t k1,
     k_loop<P, M0, N0, kOutRows, 0>(acc, lhs, rhs, k1, 0);
   }
   UK_UNROLL for (int i = 0; i < kRows; ++i) {
+    if (i > 0) out = next_row(out, acc_bytes);
     UK_UNROLL for (int j = 0; j < kVectors; ++j) {
-      P::template store_out<kAccRows>(out + i * kAccBytes + j * kVectorBytes, kRowBytes, acc[i][j]);
+      P::template store_out<kAccRows>(out + j * kVectorBytes, row_bytes, acc[i][j]);
     }
   }
 }
 
 template <class P, int M0, int N0, int kBlocks, bool kShare, int kBlock = 0>
-UK_INLINE void blocks(char* out, const char* lhs, const char* rhs, uk_index_t k1, uint32_t flags) {
+UK_INLINE void blocks(char* out, uk_index_t row_bytes, const char* lhs, const char* rhs,
+                      uk_index_t k1, uint32_t flags) {
   if constexpr (kBlock < kBlocks) {
     constexpr int kPrefetchBlocks = kShare ? kBlocks : kBlock == 0 ? 1 : 0;
-    block<P, M0, N0, kBlocks, kBlock, kPrefetchBlocks>(out, lhs, rhs, k1, flags);
-    blocks<P, M0, N0, kBlocks, kShare, kBlock + 1>(out, lhs, rhs, k1, flags);
+    block<P, M0, N0, kBlocks, kBlock, kPrefetchBlocks>(out, row_bytes, lhs, rhs, k1, flags);
+    blocks<P, M0, N0, kBlocks, kShare, kBlock + 1>(out, row_bytes, lhs, rhs, k1, flags);
   }
 }
 
 template <class P, int M0, int N0, int K0>
-UK_INLINE void mmt4d_tile(void* out, const void* lhs, const void* rhs, uk_index_t k1,
-                          uint32_t flags) {
+UK_INLINE void mmt4d_tile(void* out, uk_index_t out_stride, const void* lhs, const void* rhs,
+                          uk_index_t k1, uint32_t flags) {
   static_assert(K0 == P::kK0, "one dot per k step");
   static_assert(N0 % P::kLanes == 0, "whole vectors");
   constexpr int kAccRows = (M0 + P::kAccRows - 1) / P::kAccRows;
@@ -209,8 +214,9 @@ UK_INLINE void mmt4d_tile(void* out, const void* lhs, const void* rhs, uk_index_
       kBlocks > 1 && sizeof(typename P::Acc) == P::kAccRows * P::kLanes * P::kOutBytes;
   for_steps<kShare, M0 * P::kLhsBytes, N0 * P::kRhsBytes>(
       lhs, rhs, k1, flags,
-      [out](const char* lhs, const char* rhs, uk_index_t steps, uint32_t flags) UK_INLINE_LAMBDA {
-        blocks<P, M0, N0, kBlocks, kShare>(static_cast<char*>(out), lhs, rhs, steps, flags);
+      [=](const char* lhs, const char* rhs, uk_index_t steps, uint32_t flags) UK_INLINE_LAMBDA {
+        blocks<P, M0, N0, kBlocks, kShare>(static_cast<char*>(out), out_stride * P::kOutBytes, lhs,
+                                           rhs, steps, flags);
       });
 }
 

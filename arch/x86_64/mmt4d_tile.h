@@ -132,23 +132,24 @@ UK_INLINE void k_loop(typename P::Acc (&acc)[Rows][Vectors], char* sums_of_rows,
   }
 }
 
-// One register block: of the tile's rows its part, all columns. kPrefetchBlocks as above; `sums`
-// has room for the sums of the tile's rows, a vector of accumulators.
+// One register block: of the tile's rows, row_bytes apart in OUT, its part, all columns.
+// kPrefetchBlocks as above; `sums` has room for the sums of the tile's rows, a vector of
+// accumulators.
 template <class P, int M0, int N0, int kBlocks, int kBlock, int kPrefetchBlocks>
-UK_INLINE void block(char* out, const char* lhs, const char* rhs, uk_index_t k1, uint32_t flags,
-                     char* sums) {
+UK_INLINE void block(char* out, uk_index_t row_bytes, const char* lhs, const char* rhs,
+                     uk_index_t k1, uint32_t flags, char* sums) {
   constexpr int kRow = uk::block_first_row(M0, kBlocks, kBlock);
   constexpr int kRows = uk::block_first_row(M0, kBlocks, kBlock + 1) - kRow;
   constexpr int kVectors = N0 / P::kLanes;
-  constexpr int kRowBytes = N0 * P::kOutBytes, kVectorBytes = P::kLanes * P::kOutBytes;
-  out += kRow * kRowBytes;
+  constexpr int kVectorBytes = P::kLanes * P::kOutBytes;
+  out += kRow * row_bytes;
   lhs += kRow * P::kRowBytes;
   typename P::Acc acc[kRows][kVectors];
   if (flags & UK_MMT4D_ACCUMULATE) {
+    const char* row = out;
     UK_UNROLL for (int i = 0; i < kRows; ++i) {
-      UK_UNROLL for (int j = 0; j < kVectors; ++j) {
-        acc[i][j] = P::load_out(out + i * kRowBytes + j * kVectorBytes);
-      }
+      if (i > 0) row += row_bytes;
+      UK_UNROLL for (int j = 0; j < kVectors; ++j) acc[i][j] = P::load_out(row + j * kVectorBytes);
     }
   } else {
     UK_UNROLL for (int i = 0; i < kRows; ++i) {
@@ -165,19 +166,18 @@ UK_INLINE void block(char* out, const char* lhs, const char* rhs, uk_index_t k1,
   constexpr int kLaneBytes = sizeof(typename P::Acc) / P::kLanes;
   if constexpr (P::kSumsRows) P::subtract_sums(acc, sums + kRow * kLaneBytes);
   UK_UNROLL for (int i = 0; i < kRows; ++i) {
-    UK_UNROLL for (int j = 0; j < kVectors; ++j) {
-      P::store_out(out + i * kRowBytes + j * kVectorBytes, acc[i][j]);
-    }
+    if (i > 0) out = next_row(out, row_bytes);
+    UK_UNROLL for (int j = 0; j < kVectors; ++j) P::store_out(out + j * kVectorBytes, acc[i][j]);
   }
 }
 
 template <class P, int M0, int N0, int kBlocks, bool kShare, int kBlock = 0>
-UK_INLINE void blocks(char* out, const char* lhs, const char* rhs, uk_index_t k1, uint32_t flags,
-                      char* sums) {
+UK_INLINE void blocks(char* out, uk_index_t row_bytes, const char* lhs, const char* rhs,
+                      uk_index_t k1, uint32_t flags, char* sums) {
   if constexpr (kBlock < kBlocks) {
     constexpr int kPrefetchBlocks = kShare ? kBlocks : kBlock == 0 ? 1 : 0;
-    block<P, M0, N0, kBlocks, kBlock, kPrefetchBlocks>(out, lhs, rhs, k1, flags, sums);
-    blocks<P, M0, N0, kBlocks, kShare, kBlock + 1>(out, lhs, rhs, k1, flags, sums);
+    block<P, M0, N0, kBlocks, kBlock, kPrefetchBlocks>(out, row_bytes, lhs, rhs, k1, flags, sums);
+    blocks<P, M0, N0, kBlocks, kShare, kBlock + 1>(out, row_bytes, lhs, rhs, k1, flags, sums);
   }
 }
 
@@ -201,50 +201,59 @@ constexpr int kStagedBytes = 8 << 10;
 // A tile of several blocks whose LHS is staged: once for all of them, some steps at a time. In
 // between the results wait in OUT, or on the stack if OUT would round them.
 template <class P, int M0, int N0, int kBlocks>
-UK_INLINE void staged_blocks(char* out, const char* lhs, const char* rhs, uk_index_t k1,
-                             uint32_t flags) {
+UK_INLINE void staged_blocks(char* out, uk_index_t row_bytes, const char* lhs, const char* rhs,
+                             uk_index_t k1, uint32_t flags) {
   constexpr int kStride = M0 * P::kRowBytes, kRhsStep = N0 * P::kRhsBytes;
-  constexpr int kSteps = kStagedBytes / kStride, kVectors = M0 * N0 / P::kLanes;
+  constexpr int kSteps = kStagedBytes / kStride, kVectors = N0 / P::kLanes;
   constexpr int kOutVector = P::kLanes * P::kOutBytes, kAccBytes = sizeof(typename P::Acc);
+  constexpr int kAccRow = kVectors * kAccBytes;
   constexpr bool kOutHoldsAccs = kOutVector == kAccBytes;
   static_assert(kSteps > 0, "a step fits");
   static_assert(!P::kSumsRows, "the sums of a part would be subtracted in the next ones too");
   alignas(64) char staged[kSteps * kStride + P::kStageSlack];
-  alignas(64) char accs[kOutHoldsAccs ? 1 : kVectors * kAccBytes];
-  if (!kOutHoldsAccs && (flags & UK_MMT4D_ACCUMULATE)) {
-    for (int v = 0; v < kVectors; ++v) {
-      Staged<P>::store_out(accs + v * kAccBytes, P::load_out(out + v * kOutVector));
+  alignas(64) char accs[kOutHoldsAccs ? 1 : M0 * kAccRow];
+  const auto for_each_vector = [&](auto convert) UK_INLINE_LAMBDA {
+    for (int i = 0; i < M0; ++i) {
+      for (int j = 0; j < kVectors; ++j) {
+        convert(accs + i * kAccRow + j * kAccBytes, out + i * row_bytes + j * kOutVector);
+      }
     }
+  };
+  if (!kOutHoldsAccs && (flags & UK_MMT4D_ACCUMULATE)) {
+    for_each_vector([](char* acc, const char* in)
+                        UK_INLINE_LAMBDA { Staged<P>::store_out(acc, P::load_out(in)); });
   }
   const uk_index_t shared = steps_at_a_time<kRhsStep>(k1, flags);
   const uk_index_t most = shared < kSteps ? shared : kSteps;
   do {
     const uk_index_t steps = k1 < most ? k1 : most;
     P::stage_lhs(staged, lhs, static_cast<int>(steps) * M0);
-    blocks<Staged<P>, M0, N0, kBlocks, true>(kOutHoldsAccs ? out : accs, staged, rhs, steps, flags,
-                                             nullptr);
+    blocks<Staged<P>, M0, N0, kBlocks, true>(kOutHoldsAccs ? out : accs,
+                                             kOutHoldsAccs ? row_bytes : kAccRow, staged, rhs,
+                                             steps, flags, nullptr);
     lhs += steps * M0 * P::kLhsBytes;
     rhs += steps * kRhsStep;
     k1 -= steps;
     flags |= UK_MMT4D_ACCUMULATE;
   } while (k1 > 0);
   if (!kOutHoldsAccs) {
-    for (int v = 0; v < kVectors; ++v) {
-      P::store_out(out + v * kOutVector, Staged<P>::load_out(accs + v * kAccBytes));
-    }
+    for_each_vector([](const char* acc, char* to)
+                        UK_INLINE_LAMBDA { P::store_out(to, Staged<P>::load_out(acc)); });
   }
 }
 
 template <class P, int M0, int N0, int K0>
-UK_INLINE void mmt4d_tile(void* out, const void* lhs, const void* rhs, uk_index_t k1,
-                          uint32_t flags) {
+UK_INLINE void mmt4d_tile(void* out, uk_index_t out_stride, const void* lhs, const void* rhs,
+                          uk_index_t k1, uint32_t flags) {
   static_assert(K0 == P::kK0, "one dot per k step");
   static_assert(N0 % P::kLanes == 0, "whole vectors");
   static_assert(P::kStagesLhs || P::kRowBytes == P::kLhsBytes, "rows are broadcast as they lie");
   constexpr int kBlocks = uk::block_count(P::kRegisters - P::kTemporaries, M0, N0 / P::kLanes);
+  const uk_index_t row_bytes = out_stride * P::kOutBytes;
   if constexpr (P::kStagesLhs && kBlocks > 1) {
-    staged_blocks<P, M0, N0, kBlocks>(static_cast<char*>(out), static_cast<const char*>(lhs),
-                                      static_cast<const char*>(rhs), k1, flags);
+    staged_blocks<P, M0, N0, kBlocks>(static_cast<char*>(out), row_bytes,
+                                      static_cast<const char*>(lhs), static_cast<const char*>(rhs),
+                                      k1, flags);
     return;
   }
   // Rows that are broadcast as they lie need no stage to wait in: these blocks run on few steps at
@@ -252,9 +261,10 @@ UK_INLINE void mmt4d_tile(void* out, const void* lhs, const void* rhs, uk_index_
   constexpr bool kShare = kBlocks > 1 && sizeof(typename P::Acc) == P::kLanes * P::kOutBytes;
   for_steps<kShare, M0 * P::kLhsBytes, N0 * P::kRhsBytes>(
       lhs, rhs, k1, flags,
-      [out](const char* lhs, const char* rhs, uk_index_t steps, uint32_t flags) UK_INLINE_LAMBDA {
+      [=](const char* lhs, const char* rhs, uk_index_t steps, uint32_t flags) UK_INLINE_LAMBDA {
         alignas(64) char sums[P::kSumsRows ? sizeof(typename P::Acc) : 1];
-        blocks<P, M0, N0, kBlocks, kShare>(static_cast<char*>(out), lhs, rhs, steps, flags, sums);
+        blocks<P, M0, N0, kBlocks, kShare>(static_cast<char*>(out), row_bytes, lhs, rhs, steps,
+                                           flags, sums);
       });
 }
 

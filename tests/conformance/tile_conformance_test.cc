@@ -5,13 +5,92 @@
 // Licensed under the Apache License v2.0 with LLVM Exceptions; see LICENSE.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <string>
+#include <vector>
 
 #include "tests/conformance/cpu.h"
+#include "tests/conformance/guard.h"
+#include "tests/conformance/matmul.h"
 #include "tests/conformance/row_name.h"
 #include "tests/conformance/ukernel_conformance.h"
+#include "ukernel/internal.h"
 
 namespace {
+
+using uk_conformance::GuardedBuffer;
+using Bytes = std::vector<uint8_t>;
+
+// A tile of the table whose rows lie in a matrix, against the same tile by its symbol.
+class StridedTileCheck {
+ public:
+  explicit StridedTileCheck(const uk_tile_row_t& row)
+      : row_(row),
+        type_(*uk_conformance::find_matmul_type(row.flags)),
+        row_bytes_(int64_t{row.n0} * bits_of(type_.out) / 8),
+        catcher_({&lhs_, &rhs_, &out_, &matrix_}) {}
+
+  void run() {
+    for (const uk_index_t steps : {0, 1, 2, 19, 70}) {
+      for (const uint32_t flags :
+           {0u, UK_MMT4D_ACCUMULATE, UK_MMT4D_ACCUMULATE | UK_MMT4D_PREFETCH_RHS}) {
+        for (const uk_index_t stride : {row_.n0 + 1, 2 * row_.n0 + 7, -(row_.n0 + 3)}) {
+          for (const auto edge :
+               {uk_conformance::Placement::start, uk_conformance::Placement::end}) {
+            SCOPED_TRACE("k1 " + std::to_string(steps) + ", flags " + std::to_string(flags) +
+                         ", stride " + std::to_string(stride));
+            run(steps, flags, stride, edge);
+            if (testing::Test::HasFailure()) return;
+          }
+        }
+      }
+    }
+  }
+
+ private:
+  void run(uk_index_t steps, uint32_t flags, uk_index_t stride,
+           uk_conformance::Placement::Edge edge) {
+    const bool accumulates = (flags & UK_MMT4D_ACCUMULATE) != 0;
+    uk_conformance::Problem problem(type_, row_.m0, row_.n0, row_.k0, steps, accumulates);
+    const auto kind = uk_conformance::data_kinds(type_, row_.k0, row_.numerics).front();
+    uk_conformance::Random random(7);
+    kind.fill(problem, random, row_.numerics, kind.variant);
+    lhs_.place(problem.lhs.bytes(), {edge, 0}, GuardedBuffer::read_only);
+    rhs_.place(problem.rhs.bytes(), {edge, 0}, GuardedBuffer::read_only);
+    out_.place(problem.out.bytes(), {edge, 0}, GuardedBuffer::writable);
+    // NaN between the rows, and where nothing may be read.
+    const int64_t stride_bytes = stride * bits_of(type_.out) / 8;
+    const int64_t between = (row_.m0 - 1) * std::abs(stride_bytes);
+    const int64_t first = stride < 0 ? between : 0;
+    Bytes before(static_cast<size_t>(between + row_bytes_), 0xFF), expected = before;
+    if (accumulates) copy_rows(out_.data(), stride_bytes, first, &before);
+    matrix_.place(before, {edge, 0}, GuardedBuffer::writable);
+
+    const auto tile = reinterpret_cast<uk_mmt4d_tile_fn*>(row_.function);
+    uk_mmt4d_strided_tile_fn* const strided = uk::strided_tile_of_row(row_);
+    ASSERT_TRUE(strided);
+    ASSERT_EQ("", catcher_.run([&] {
+      tile(out_.data(), lhs_.data(), rhs_.data(), steps, flags);
+      strided(matrix_.data() + first, lhs_.data(), rhs_.data(), steps, flags, stride);
+    }));
+    copy_rows(out_.data(), stride_bytes, first, &expected);
+    EXPECT_EQ(expected, Bytes(matrix_.data(), matrix_.data() + matrix_.size()));
+    EXPECT_EQ("", matrix_.damage_outside());
+  }
+
+  void copy_rows(const uint8_t* tile, int64_t stride_bytes, int64_t first, Bytes* matrix) const {
+    for (int64_t i = 0; i < row_.m0; ++i) {
+      std::copy_n(tile + i * row_bytes_, row_bytes_, matrix->begin() + first + i * stride_bytes);
+    }
+  }
+
+  const uk_tile_row_t& row_;
+  const uk_conformance::MatmulType& type_;
+  const int64_t row_bytes_;
+  GuardedBuffer lhs_{"lhs"}, rhs_{"rhs"}, out_{"out"}, matrix_{"matrix"};
+  uk_conformance::FaultCatcher catcher_;
+};
 
 class TileTest : public testing::Test {
  public:
@@ -30,6 +109,7 @@ class TileTest : public testing::Test {
       case UK_CONFORMANCE_FAIL:
         FAIL() << row_.symbol << ": " << report;
     }
+    if (row_.op == UK_OP_MMT4D && row_.function) StridedTileCheck(row_).run();
   }
 
  private:

@@ -63,16 +63,13 @@ class Machine:
                 shape = BlockShape(plan, block.rows, block.columns)
                 row_unit = self.source.lhs_offset(block) // self._row_unit_bytes()
                 column_unit = self.source.rhs_offset(block) // self._column_unit_bytes()
-                self._block(shape, self.source.out_offset(block) // self._out_bytes(), lhs, row_unit,
-                            columns, column_unit, steps, accumulate)
+                self._block(shape, block.row * tile.n0 + block.column, lhs, row_unit, columns,
+                            column_unit, steps, accumulate)
             accumulate = True
             step += steps
             self.first_k += steps * tile.k0
             if step >= k1:
                 return
-
-    def _out_bytes(self) -> int:
-        return 4 if self.plan.f32_scratch else BITS[self.p.type.out] // 8
 
     def _row_unit_bytes(self) -> int:
         return self.source.unit_bytes if self.plan.stages_lhs else self.p.lhs_unit_bytes

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import tempfile
 import unittest
@@ -19,6 +20,8 @@ from tests.generator.support import ARCH, run_generator
 
 EXTRA = "mmt4d f32f32f32 9x48x3 avx2_fma"
 EXTRA_ROW = "UK_MMT4D_TILE(f32, f32, f32, 9, 48, 3, x86_64, avx2_fma, fma_chain)"
+
+_TILE = re.compile(r'^(?:extern "C" void|UK_DEFINE_STRIDED_TILE)\b', re.MULTILINE)
 
 
 class RowsTest(unittest.TestCase):
@@ -91,11 +94,11 @@ class SourcesTest(unittest.TestCase):
         sources = {path.parent.name: "" for path in self.out.glob("*/*.cc")}
         for path in self.out.glob("*/*.cc"):
             text = path.read_text()
-            self.assertLessEqual(text.count('\nextern "C" void '), TILES_PER_FILE)
+            self.assertLessEqual(len(_TILE.findall(text)), TILES_PER_FILE)
             sources[path.parent.name] += text
         for row in generated_rows(ARCH):
             if isinstance(row.tile, Tile):
-                head = f'\nextern "C" void {row.tile.symbol}('
+                head = f"\nUK_DEFINE_STRIDED_TILE({row.tile.symbol}, "
                 self.assertEqual(sources[row.tile.isa].count(head), 1, row.tile.symbol)
 
     def test_a_second_run_writes_nothing(self) -> None:

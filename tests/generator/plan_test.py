@@ -7,6 +7,7 @@ import unittest
 from collections import Counter
 from functools import cache
 from itertools import product
+from typing import Sequence
 
 from generator import library
 from generator.copy_tile import CopyTile
@@ -23,8 +24,10 @@ _BLOCK = re.compile(r"^(?:UK_NOINLINE )?void (block_\d+x\d+)\(char\* out, .*?^}$
 # Where there are calls with and without prefetching.
 _PREFETCHING = re.compile(r"^ +if \(flags & UK_MMT4D_PREFETCH_RHS\) \{$.*?^ +\} else \{$",
                           re.MULTILINE | re.DOTALL)
-_CALL = re.compile(r"^ +(block_\d+x\d+)(?:<0(?:, \d+)?>)?\((?:out|sums)(?: \+ (\d+))?, ", re.MULTILINE)
-_STORE = re.compile(r"store_\d+<(\d+)>\(out(?: \+ (\d+))?, ")
+_AT = r"(?: \+ (?:(\d+) \* )?(row_bytes))?(?: \+ (\d+))?, "
+_CALL = re.compile(r"^ +(block_\d+x\d+)(?:<0(?:, \d+)?>)?\((?:out|sums)" + _AT, re.MULTILINE)
+_STORE = re.compile(r"store_\d+<(\d+)>\(out" + _AT)
+_NEXT_ROW = re.compile(r"out = next_row\(out, (?:(\d+) \* )?row_bytes\)")
 
 
 @cache
@@ -72,6 +75,23 @@ def _most_columns_alive(block: str) -> int:
                for line in range(block.count("\n") + 1))
 
 
+def _at(match: Sequence[str], row_bytes: int) -> int:
+    """What _AT found, as bytes."""
+    rows, row, bytes_of_row = match
+    return (int(rows or 1) * row_bytes if row else 0) + int(bytes_of_row or 0)
+
+
+def _stores(block: str, row_bytes: int) -> list[tuple[int, int]]:
+    """Where a block stores, from its first result on, and how many bytes."""
+    found, out = [], 0
+    for line in block.splitlines():
+        if next_row := _NEXT_ROW.search(line):
+            out += int(next_row[1] or 1) * row_bytes
+        for size, *at in _STORE.findall(line):
+            found.append((out + _at(at, row_bytes), int(size)))
+    return found
+
+
 class SourceTest(unittest.TestCase):
     """Of the emitted text, whatever the planner thinks."""
 
@@ -90,13 +110,12 @@ class SourceTest(unittest.TestCase):
     def test_stores_write_each_byte_once(self) -> None:
         for plan, text in self.sources:
             tile = plan.tile
-            stores = {block[1]: [(int(at or 0), int(size)) for size, at in _STORE.findall(block[0])]
-                      for block in _BLOCK.finditer(text)}
-            written = Counter(byte for block, out in _CALL.findall(_PREFETCHING.sub("", text))
+            row_bytes = tile.n0 * (4 if plan.f32_scratch else BITS[tile.type.out] // 8)
+            stores = {block[1]: _stores(block[0], row_bytes) for block in _BLOCK.finditer(text)}
+            written = Counter(byte for block, *out in _CALL.findall(_PREFETCHING.sub("", text))
                               for at, size in stores[block]
-                              for byte in range(int(out or 0) + at, int(out or 0) + at + size))
-            size = tile.m0 * tile.n0 * (4 if plan.f32_scratch else BITS[tile.type.out] // 8)
-            self.assertEqual(written, Counter(range(size)), tile.symbol)
+                              for byte in range(_at(out, row_bytes) + at, _at(out, row_bytes) + at + size))
+            self.assertEqual(written, Counter(range(tile.m0 * row_bytes)), tile.symbol)
 
 
 class NameTest(unittest.TestCase):

@@ -39,7 +39,7 @@ class Readme(unittest.TestCase):
             self.assertIn("(f32, f32, f32, 9, 48, 3, x86_64, avx2_fma,", rows.read_text())
         origins = [request["origin"] for request in index["requests"]]
         self.assertEqual(origins, ["generated", "generated", "generated", "hand"])
-        self.assertIn('extern "C" void uk_mmt4d_tile_s8s4s32_11x32x8', done.stdout)
+        self.assertIn("UK_DEFINE_STRIDED_TILE(uk_mmt4d_tile_s8s4s32_11x32x8_", done.stdout)
         self.assertRegex(done.stdout, r"\n\d+x\d+x4 uk_mmt4d_tile_s8s8s32_\w+_avx512_vnni \w+\n")
 
 

@@ -27,7 +27,7 @@ from typing import Iterable, Iterator
 
 _FUNCTION = re.compile(r"[0-9a-f]+ <(.*)>:$")
 _INSTRUCTION = re.compile(r" *([0-9a-f]+):\t(\S+) *(.*)")
-_TILE = re.compile(r"(uk_mmt4d_tile_\w+?)(?:_blocks.*)?$")
+_TILE = re.compile(r"(uk_mmt4d_tile_\w+?)(?:_strided)?(?:_blocks.*)?$")
 
 
 @dataclass(frozen=True)

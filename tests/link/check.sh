@@ -56,19 +56,25 @@ check_tile_objects() {
     weak=$(symbols WwVvu "$object")
     [[ -z $weak ]] || fail "$object has weak symbols ${weak//$'\n'/ }"
 
-    # Every function has its own section, and what code refers to is read-only data or a helper
-    # local to the file: never another tile.
+    # Every function has its own section, and what code refers to is read-only data, a helper local
+    # to the file, or of a tile its strided function: never another tile.
     while read -r tile place; do
       [[ $place == ".text.$tile" ]] || fail "$object: $tile is in section $place"
     done < <("$objdump" -t "$object" | awk '$3 == "F" { print $NF, $4 }')
     while read -r place; do
       fail "$object: code refers to $place"
     done < <("$objdump" -r "$object" | awk '
-      /^RELOCATION RECORDS FOR/ { in_code = /\[\.text/ }
-      in_code && /R_/ && $3 !~ /^\.(rodata|LC|L|text\._ZN12_GLOBAL__N_1)/ { print $3 }' | sort -u)
+      /^RELOCATION RECORDS FOR/ {
+        in_code = /\[\.text/
+        strided = $4
+        gsub(/^\[\.text\.|\]:$/, "", strided)
+        strided = "^(\\.text\\.)?" strided "_strided([-+]0x[0-9a-f]+)?$"
+      }
+      in_code && /R_/ && $3 !~ /^\.(rodata|LC|L|text\._ZN12_GLOBAL__N_1)/ && $3 !~ strided { print $3 }' |
+      sort -u)
   done
   check_no_writable_data "${tile_objects[@]}"
-  echo "${#tile_objects[@]} objects, $(symbols T "${tile_objects[@]}" | wc -l) tile functions"
+  echo "${#tile_objects[@]} objects, $(symbols T "${tile_objects[@]}" | grep -cv '_strided$') tile functions"
 }
 
 check_op_objects() {
@@ -100,11 +106,11 @@ check_one_tile() {
         -Wl,--gc-sections -o one_tile
       found=$("$nm" -P one_tile | awk '$1 ~ /uk_/ || $1 ~ /^_ZN?K?2uk/ { print $1 }')
       # Helpers that are the tile's own have its name in theirs.
-      found=$(awk -v tile="$tile" '$1 == tile || !index($1, tile "_blocks")' <<< "$found")
+      found=$(awk -v tile="$tile" '$1 != tile "_strided" && !index($1, tile "_blocks")' <<< "$found")
       [[ $found == "$tile" ]] || fail "a program that calls $tile has ${found//$'\n'/ }"
       "${emulator[@]}" ./one_tile || fail "the program that calls $tile does not run"
       echo "$tile alone, $(size one_tile | awk 'NR == 2 { print $1 }') bytes of code"
-    done < <(symbols T "$object" | sed -n '1p;$p' | sort -u)
+    done < <(symbols T "$object" | grep -v '_strided$' | sed -n '1p;$p' | sort -u)
   done
 }
 
@@ -133,7 +139,7 @@ check_symbols() {
   types+='|s8s8s32|u8s8s32|s16s16s32|s16u4s32|s16s8s32|s8s4s32)'
   levels='(x86_64_(sse2|avx2_fma|avx_vnni|avx512_base|avx512_vnni|avx512_bf16|avx512_fp16)'
   levels+='|arm_64_(neon|fullfp16|fp16fml|bf16|dotprod|i8mm))'
-  tile="uk_mmt4d_tile_${types}_${size}x${size}x${size}_${levels}(_f32acc)?"
+  tile="uk_mmt4d_tile_${types}_${size}x${size}x${size}_${levels}(_f32acc)?(_strided)?"
   copy="uk_(un)?pack_tile_x(4|8|16|32|64)_${size}x${size}(_t)?_${levels}"
   found=$(symbols TRDB "$library" | grep -E '^uk_[a-z0-9]+_tile_[a-z0-9]+_[0-9]' |
     grep -Evx "$tile|$copy" || true)

@@ -31,7 +31,8 @@ struct U8S8 : RowOf4<S32Columns>, DirectOperands<4> {
 // Subtracts from each result what 128 in every element of the RHS adds to it: 128 times the sum of
 // its row. OUT counts as zero if it is not accumulated.
 template <int M0, int N0>
-UK_INLINE void start_out(char* out, const char* lhs, uk_index_t k1, uint32_t flags) {
+UK_INLINE void start_out(char* out, uk_index_t row_bytes, const char* lhs, uk_index_t k1,
+                         uint32_t flags) {
   // Four rows at a time; of fewer rows several steps, whose lane i is of row i % M0.
   constexpr int kVectors = M0 < 4 ? 1 : M0 / 4, kSteps = M0 < 4 ? 4 / M0 : 1;
   static_assert(kVectors * 4 == kSteps * M0, "whole vectors");
@@ -48,14 +49,14 @@ UK_INLINE void start_out(char* out, const char* lhs, uk_index_t k1, uint32_t fla
   }
   uint32_t lanes[4 * kVectors];
   UK_UNROLL for (int v = 0; v < kVectors; ++v) vst1q_u32(lanes + 4 * v, sums[v]);
-  for (int row = 0; row < M0; ++row) {
+  for (int row = 0; row < M0; ++row, out += row_bytes) {
     uint32_t sum = 0;
     UK_UNROLL for (int i = 0; i < 4 * kVectors; i += M0) sum -= lanes[row + i];
     const int32x4_t start = vreinterpretq_s32_u32(vdupq_n_u32(sum));
-    UK_UNROLL for (int j = 0; j < N0; j += 4, out += 16) {
+    UK_UNROLL for (int j = 0; j < N0; j += 4) {
       const bool accumulate = flags & UK_MMT4D_ACCUMULATE;
-      const int32x4_t before = accumulate ? S32Columns::load(out) : S32Columns::zero();
-      S32Columns::store(out, vaddq_s32(before, start));
+      const int32x4_t before = accumulate ? S32Columns::load(out + 4 * j) : S32Columns::zero();
+      S32Columns::store(out + 4 * j, vaddq_s32(before, start));
     }
   }
 }
@@ -94,10 +95,11 @@ UK_MMT4D_BODY(s8s8s32, S8S8)
 UK_MMT4D_BODY(s8s4s32, S8S4)
 
 template <int M0, int N0, int K0>
-UK_INLINE void mmt4d_u8s8s32(void* out, const void* lhs, const void* rhs, uk_index_t k1,
-                             uint32_t flags) {
-  start_out<M0, N0>(static_cast<char*>(out), static_cast<const char*>(lhs), k1, flags);
-  mmt4d_tile<U8S8, M0, N0, K0>(out, lhs, rhs, k1, flags | UK_MMT4D_ACCUMULATE);
+UK_INLINE void mmt4d_u8s8s32(void* out, uk_index_t out_stride, const void* lhs, const void* rhs,
+                             uk_index_t k1, uint32_t flags) {
+  start_out<M0, N0>(static_cast<char*>(out), out_stride * U8S8::kOutBytes,
+                    static_cast<const char*>(lhs), k1, flags);
+  mmt4d_tile<U8S8, M0, N0, K0>(out, out_stride, lhs, rhs, k1, flags | UK_MMT4D_ACCUMULATE);
 }
 
 }  // namespace

@@ -112,11 +112,11 @@ struct RowOf4 {
   static constexpr int kOutBytes = Columns::kBytes;
   static UK_INLINE Acc zero() { return Columns::zero(); }
   template <int kRows>
-  static UK_INLINE Acc load_out(const char* out, int) {
+  static UK_INLINE Acc load_out(const char* out, uk_index_t) {
     return Columns::load(out);
   }
   template <int kRows>
-  static UK_INLINE void store_out(char* out, int, Acc acc) {
+  static UK_INLINE void store_out(char* out, uk_index_t, Acc acc) {
     Columns::store(out, acc);
   }
 };
@@ -132,11 +132,11 @@ struct RowOf8 {
   static constexpr int kOutBytes = Columns::kBytes;
   static UK_INLINE Acc zero() { return {Columns::zero(), Columns::zero()}; }
   template <int kRows>
-  static UK_INLINE Acc load_out(const char* out, int) {
+  static UK_INLINE Acc load_out(const char* out, uk_index_t) {
     return {Columns::load(out), Columns::load(out + 4 * kOutBytes)};
   }
   template <int kRows>
-  static UK_INLINE void store_out(char* out, int, const Acc& acc) {
+  static UK_INLINE void store_out(char* out, uk_index_t, const Acc& acc) {
     Columns::store(out, acc.low);
     Columns::store(out + 4 * kOutBytes, acc.high);
   }
@@ -165,13 +165,13 @@ struct TwoRowsOf4 {
   static constexpr int kOutBytes = Columns::kBytes;
   static UK_INLINE Acc zero() { return {Columns::zero(), Columns::zero()}; }
   template <int kRows>
-  static UK_INLINE Acc load_out(const char* out, int row_bytes) {
+  static UK_INLINE Acc load_out(const char* out, uk_index_t row_bytes) {
     const auto row0 = Columns::load(out);
     const auto row1 = kRows == 2 ? Columns::load(out + row_bytes) : Columns::zero();
     return {first_halves(row0, row1), second_halves(row0, row1)};
   }
   template <int kRows>
-  static UK_INLINE void store_out(char* out, int row_bytes, const Acc& acc) {
+  static UK_INLINE void store_out(char* out, uk_index_t row_bytes, const Acc& acc) {
     Columns::store(out, first_halves(acc.low, acc.high));
     if (kRows == 2) Columns::store(out + row_bytes, second_halves(acc.low, acc.high));
   }
