@@ -28,7 +28,7 @@ set(UK_OBJECT_FLAGS -fPIC -fno-exceptions -fno-rtti -fno-stack-protector
 
 # Tile functions are vector code by hand: the vectorizers would only undo choices made there.
 set(UK_TILE_FLAGS -fno-tree-vectorize -fno-tree-slp-vectorize)
-# A tile needs no other symbol. So no loop may become a call to memcpy or memset, and equal tiles
+# A tile needs no symbol but its own. So no loop may become a call to memcpy or memset, and equal tiles
 # may not be folded into one, which would make a program that calls one link both.
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   list(APPEND UK_TILE_FLAGS -fno-tree-loop-distribute-patterns -fno-ipa-icf)
@@ -62,6 +62,7 @@ function(uk_add_isa arch isa)
   target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR})
   target_compile_options(${target} PRIVATE
     ${UK_WARNING_FLAGS} ${UK_OBJECT_FLAGS} ${UK_TILE_FLAGS} ${UK_FLAGS_${arch}_${isa}})
+  # Ops call tiles by both their functions (ukernel/tile.h).
   target_compile_definitions(${target} PRIVATE UK_STRIDED_TILES)
   target_sources(ukernel PRIVATE $<TARGET_OBJECTS:${target}>)
   set_property(TARGET ukernel APPEND PROPERTY UK_ISA_TARGETS ${target})

@@ -124,8 +124,8 @@ constexpr uk_index_t kSideBySideBytes = 4 << 10;  // of each of two panels that 
 constexpr uk_index_t kMemoryBytes = 2;            // in a quarter cycle: what a core reads at most
 constexpr uk_index_t kLoneRowBytes = 4;  // the same, of a row whose loads do not run far ahead
 
-// Of OUT in the largest tile that has a function: M0 and N0 reach 64. Under UNPACK_OUT it is in the
-// op's stack.
+// Of OUT in the largest tile that has a function: M0 and N0 reach 64. Under UNPACK_OUT one that
+// reaches beyond the matrix is in the op's stack.
 constexpr uk_index_t kMostTileBytes = 64 * 64 * 8;
 
 // ---------------------------------------------------------------- the walk of pack and unpack

@@ -134,8 +134,9 @@ class UnpackedOut {
     if (out.rows == p_.m0 && out.columns == p_.n0) {
       return tile(out.first, s.lhs, s.rhs, s.k1, s.flags, out.stride);
     }
-    // A lone row of tiles may come as two tiles whose blocks of K take turns (mmt4d_walk.h): both
-    // stay here. Any other tile's blocks of K are few, and it waits for the next in the matrix.
+    // A lone row of tiles may come as two tiles whose blocks of K take turns (mmt4d_walk.h): what
+    // each has so far stays here. Any other tile's blocks of K are few, and it waits for the next
+    // in the matrix.
     const bool waits_here = p_.m == 1 && 2 * tile_bytes_ <= kMostTileBytes;
     char* const copy = tiles_ + (waits_here ? s.j % 2 * tile_bytes_ : 0);
     if ((s.flags & UK_MMT4D_ACCUMULATE) && (s.first || !waits_here)) {
@@ -205,6 +206,8 @@ uk_status_t uk_mmt4d(const uk_mmt4d_params_t* params) {
     status = uk::check_buffers(p, *type);
     // K = 0 needs no operands: null pointers, which offsets and strides must not move.
     if (p.k == 0) p.lhs_offset = p.lhs_stride0 = p.rhs_offset = p.rhs_stride0 = 0;
+    // No second row tells what its distance is, and tiles reckon with it.
+    if (uk::unpacks(p) && p.out_size0 <= 1) p.out_stride0 = 0;
     // Nothing is added, not even to what the rounding of a 16-bit output would change.
     const bool stays = p.k == 0 && (p.flags & UK_MMT4D_ACCUMULATE);
     if (status == UK_STATUS_OK && !stays) {

@@ -17,8 +17,8 @@
 
 #include "ukernel/ukernel.h"
 
-// Kernel bodies are templates in an unnamed namespace, inlined into their public symbol: a COMDAT
-// copy compiled with AVX-512 flags could win the link and run on an older CPU.
+// Kernel bodies are templates in an unnamed namespace, inlined into their tile: a COMDAT copy
+// compiled with AVX-512 flags could win the link and run on an older CPU.
 #define UK_INLINE inline __attribute__((always_inline))
 #define UK_INLINE_LAMBDA __attribute__((always_inline))
 // Where inlining would cost more than a call: code, or registers beside the caller's variables.
@@ -73,9 +73,9 @@ constexpr int block_first_row(int m0, int blocks, int block) {
 #define UK_COPY_SYMBOL__(op, width, tile0, tile1, suffix, arch, isa) \
   uk_##op##_tile_##width##_##tile0##x##tile1##suffix##_##arch##_##isa
 
-// An mmt4d tile is two functions: its symbol, whose rows of OUT lie one behind the other, calls
-// <symbol>_strided, for rows that lie in a matrix, out_stride elements apart. That one is not part
-// of the ABI: ops call it under UNPACK_OUT.
+// In the library an mmt4d tile is two functions: its symbol, whose rows of OUT lie one behind the
+// other, calls <symbol>_strided, for rows that lie in a matrix, out_stride elements apart. That one
+// is not part of the ABI: ops call it under UNPACK_OUT.
 typedef void uk_mmt4d_strided_tile_fn(void* out_matrix, const void* lhs_panel,
                                       const void* rhs_panel, uk_index_t k1, uint32_t flags,
                                       uk_index_t out_stride);
@@ -101,9 +101,9 @@ typedef void uk_mmt4d_strided_tile_fn(void* out_matrix, const void* lhs_panel,
     mmt4d_##types##suffix<m0, n0, k0>(out_matrix, out_stride, lhs_panel, rhs_panel, k1, flags); \
   }
 
-// The braces that follow are the body of <symbol>_strided. In the library it is a function, of
-// which one copy does: with a constant in the place of out_stride it would be no faster. Elsewhere
-// tiles are called by their symbols alone, and it is part of them.
+// The braces that follow are the body of <symbol>_strided. In the library it is a function of its
+// own, of which GCC must make no second copy for the symbol's constant stride: that is as large and
+// no faster. Elsewhere tiles are called by their symbols alone, and it is part of them.
 #if defined(UK_STRIDED_TILES) && defined(__clang__)
 #define UK_STRIDED_TILE extern "C" UK_HIDDEN UK_NOINLINE
 #elif defined(UK_STRIDED_TILES)

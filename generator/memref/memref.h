@@ -5,9 +5,7 @@
 #ifndef GENERATOR_MEMREF_MEMREF_H_
 #define GENERATOR_MEMREF_MEMREF_H_
 
-#include "ukernel/ukernel.h"
-
-#define UK_HIDDEN __attribute__((visibility("hidden")))
+#include "ukernel/tile.h"
 
 namespace uk {
 

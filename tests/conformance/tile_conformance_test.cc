@@ -32,7 +32,7 @@ class StridedTileCheck {
         catcher_({&lhs_, &rhs_, &out_, &matrix_}) {}
 
   void run() {
-    for (const uk_index_t steps : {0, 1, 2, 19, 70}) {
+    for (const uk_index_t steps : {0, 1, 2, 19, 70, 150}) {
       for (const uint32_t flags :
            {0u, UK_MMT4D_ACCUMULATE, UK_MMT4D_ACCUMULATE | UK_MMT4D_PREFETCH_RHS}) {
         for (const uk_index_t stride : {row_.n0 + 1, 2 * row_.n0 + 7, -(row_.n0 + 3)}) {

@@ -49,7 +49,7 @@ check_no_writable_data() { # <object>...
 }
 
 check_tile_objects() {
-  local object undefined weak tile place
+  local object undefined weak tile place visible
   for object in "${tile_objects[@]}"; do
     undefined=$(symbols U "$object")
     [[ -z $undefined ]] || fail "$object needs ${undefined//$'\n'/ }"
@@ -61,6 +61,8 @@ check_tile_objects() {
     while read -r tile place; do
       [[ $place == ".text.$tile" ]] || fail "$object: $tile is in section $place"
     done < <("$objdump" -t "$object" | awk '$3 == "F" { print $NF, $4 }')
+    visible=$("$objdump" -t "$object" | awk '$NF ~ /_strided$/ && $(NF - 1) != ".hidden" { print $NF }')
+    [[ -z $visible ]] || fail "$object: not hidden: ${visible//$'\n'/ }"
     while read -r place; do
       fail "$object: code refers to $place"
     done < <("$objdump" -r "$object" | awk '
@@ -139,10 +141,11 @@ check_symbols() {
   types+='|s8s8s32|u8s8s32|s16s16s32|s16u4s32|s16s8s32|s8s4s32)'
   levels='(x86_64_(sse2|avx2_fma|avx_vnni|avx512_base|avx512_vnni|avx512_bf16|avx512_fp16)'
   levels+='|arm_64_(neon|fullfp16|fp16fml|bf16|dotprod|i8mm))'
-  tile="uk_mmt4d_tile_${types}_${size}x${size}x${size}_${levels}(_f32acc)?(_strided)?"
+  tile="uk_mmt4d_tile_${types}_${size}x${size}x${size}_${levels}(_f32acc)?"
   copy="uk_(un)?pack_tile_x(4|8|16|32|64)_${size}x${size}(_t)?_${levels}"
+  # Those that end in _strided are hidden: no names to link to.
   found=$(symbols TRDB "$library" | grep -E '^uk_[a-z0-9]+_tile_[a-z0-9]+_[0-9]' |
-    grep -Evx "$tile|$copy" || true)
+    grep -v '_strided$' | grep -Evx "$tile|$copy" || true)
   [[ -z $found ]] || fail "these are no names of tiles: ${found//$'\n'/ }"
 
   check_functions "$library" uk_abi_version uk_cpu_has_level uk_cpu_level uk_isa_level_at uk_mmt4d \

@@ -336,6 +336,21 @@ TEST(Mmt4dIsNotAnError, StridesAndOffsetsThatNothingUses) {
             }));
 }
 
+// Of a matrix of one row.
+TEST(Mmt4dIsNotAnError, StrideOfALoneRowOfOut) {
+  for (const bool generic : {true, false}) {
+    for (const uk_index_t stride : {kMin, uk_index_t{-1}, uk_index_t{0}, kMax}) {
+      EXPECT_EQ(UK_STATUS_OK, after(UK_MMT4D_TYPE_S8S8S32, [&](Mmt4d& v) {
+                  if (!generic) v.p.m0 = 1, v.p.n0 = 8, v.p.k0 = 2;
+                  v.p.flags |= UK_MMT4D_UNPACK_OUT;
+                  v.p.out_size0 = 1;
+                  v.p.out_size1 = 3 * v.p.n0;
+                  v.p.out_stride0 = stride;
+                }));
+    }
+  }
+}
+
 TEST(Mmt4dIsNotAnError, NullOperandsOfNothing) {
   for (const uint32_t type : {UK_MMT4D_TYPE_F32F32F32, UK_MMT4D_TYPE_S16U4S32}) {
     EXPECT_EQ(UK_STATUS_OK, after(type, [](Mmt4d& v) {

@@ -49,7 +49,8 @@ UK_INLINE void start_out(char* out, uk_index_t row_bytes, const char* lhs, uk_in
   }
   uint32_t lanes[4 * kVectors];
   UK_UNROLL for (int v = 0; v < kVectors; ++v) vst1q_u32(lanes + 4 * v, sums[v]);
-  for (int row = 0; row < M0; ++row, out += row_bytes) {
+  for (int row = 0; row < M0; ++row) {
+    if (row > 0) out += row_bytes;
     uint32_t sum = 0;
     UK_UNROLL for (int i = 0; i < 4 * kVectors; i += M0) sum -= lanes[row + i];
     const int32x4_t start = vreinterpretq_s32_u32(vdupq_n_u32(sum));
