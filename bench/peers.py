@@ -14,7 +14,6 @@ error of measurement: it is named, and the exit code is 1.
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import statistics
 import sys
@@ -27,7 +26,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from bench.results import (MOST_PERCENT, MOST_UNCERTAINTY, OP_NAME, PEER_SPEED,  # noqa: E402
-                           median_uncertainty, positive_of, text_of)
+                           median_uncertainty, positive_of, read_cells)
 from bench.results import markdown_table as _table  # noqa: E402
 from generator.document import replace_block  # noqa: E402
 from generator.model import RequestError  # noqa: E402
@@ -128,30 +127,8 @@ class Results:
 
 
 def read(paths: Iterable[Path]) -> Results:
-    cells: dict[str, Cell] = {}
-    machines: set[tuple[str, str]] = set()  # CPU, peers
-    dates: set[str] = set()
-    for path in paths:
-        try:
-            data = json.loads(path.read_text(encoding="utf-8"))
-            cpu, peers, date = (text_of(data["context"], name) for name in ("cpu", "peers", "date"))
-            machines.add((cpu, peers))
-            dates.add(date[:10])
-            for entry in data["benchmarks"]:
-                if match := OP_NAME.match(entry["name"]):
-                    if entry.get("error_occurred"):
-                        raise RequestError(f"{path}: {entry['name']}: {entry['error_message']}")
-                    cell = _cell(match, entry)
-                    cells[match[0]] = min(cells.get(match[0], cell), cell, key=lambda c: c.uncertainty)
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise RequestError(f"{path}: not a result of bench_ops: {error}") from error
-    if not cells:
-        raise RequestError("no cell of bench_ops in the files")
-    if len(machines) > 1:
-        raise RequestError("the files are of different CPUs or peers: "
-                           + "; ".join(f"{cpu} against {peers}" for cpu, peers in sorted(machines)))
-    (cpu, peers), = machines
-    return Results(cpu, peers, " to ".join(sorted({min(dates), max(dates)})), list(cells.values()))
+    (cpu, peers), date, cells = read_cells(paths, "bench_ops", ("cpu", "peers"), OP_NAME, _cell)
+    return Results(cpu, peers, date, cells)
 
 
 def _needed(match: Match[str], entry: dict[str, object]) -> Iterator[str]:

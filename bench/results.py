@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from re import Match, Pattern
+from typing import Any, Protocol, TypeVar
+
+from generator.model import RequestError
 
 # A figure above this, in percent of what the machine can do, is an error of measurement.
 MOST_PERCENT = 101
@@ -38,6 +44,43 @@ def positive_of(members: Mapping[str, object], name: str, cell: str) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < math.inf:
         raise ValueError(f"{cell}: '{name}' is no number above 0")
     return float(value)
+
+
+class Uncertain(Protocol):
+    @property
+    def uncertainty(self) -> Any: ...
+
+
+Cell = TypeVar("Cell", bound=Uncertain)
+
+
+def read_cells(paths: Iterable[Path], program: str, machine: tuple[str, ...], name: Pattern[str],
+               cell_of: Callable[[Match[str], dict[str, object]], Cell]
+               ) -> tuple[tuple[str, ...], str, list[Cell]]:
+    """The machine, the dates and the cells of results that a program wrote on one machine, which these of
+    their context tell. Of a cell that is in several the most certain one counts."""
+    cells: dict[str, Cell] = {}
+    machines: set[tuple[str, ...]] = set()
+    dates: set[str] = set()
+    for path in paths:
+        try:
+            data = json.loads(path.read_text(encoding="utf-8"))
+            machines.add(tuple(text_of(data["context"], what) for what in machine))
+            dates.add(text_of(data["context"], "date")[:10])
+            for entry in data["benchmarks"]:
+                if match := name.match(entry["name"]):
+                    if entry.get("error_occurred"):
+                        raise RequestError(f"{path}: {entry['name']}: {entry['error_message']}")
+                    cell = cell_of(match, entry)
+                    cells[match[0]] = min(cells.get(match[0], cell), cell, key=lambda c: c.uncertainty)
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise RequestError(f"{path}: not a result of {program}: {error}") from error
+    if not cells:
+        raise RequestError(f"no cell of {program} in the files")
+    if len(machines) > 1:
+        raise RequestError(f"the files differ in {' or '.join(machine)}: "
+                           + "; ".join(", ".join(found) for found in sorted(machines)))
+    return *machines, " to ".join(sorted({min(dates), max(dates)})), list(cells.values())
 
 
 def markdown_table(header: list[str], rows: list[list[str]]) -> list[str]:

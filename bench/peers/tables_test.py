@@ -119,7 +119,7 @@ class TablesTest(unittest.TestCase):
         first = {"context": CONTEXT, "benchmarks": cells}
         for name in ("cpu", "peers"):
             other = {"context": {**CONTEXT, name: "another"}, "benchmarks": cells}
-            self.assert_refused(self.run_on_files(first, other), "different CPUs or peers: a")
+            self.assert_refused(self.run_on_files(first, other), "differ in cpu or peers: a")
         later = {"context": {**CONTEXT, "date": "2026-01-04T00:00:00"}, "benchmarks": cells}
         self.assertIn("a CPU, 2026-01-02 to 2026-01-04; against", self.run_on_files(later, first).stdout)
 

@@ -13,7 +13,6 @@ where that cannot be told. --update writes the tables between the lines <!-- que
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import re
 import statistics
@@ -27,7 +26,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT))
 
 from bench.results import (MOST_UNCERTAINTY, markdown_table, median_uncertainty,  # noqa: E402
-                           positive_of, text_of)
+                           positive_of, read_cells, text_of)
 from generator.document import replace_block  # noqa: E402
 from generator.model import RequestError  # noqa: E402
 
@@ -87,27 +86,8 @@ class Results:
 # ---------------------------------------------------------------- reading
 
 def read(paths: Iterable[Path]) -> Results:
-    cells: dict[str, Cell] = {}
-    cpus: set[str] = set()
-    dates: set[str] = set()
-    for path in paths:
-        try:
-            data = json.loads(path.read_text(encoding="utf-8"))
-            cpus.add(text_of(data["context"], "cpu"))
-            dates.add(text_of(data["context"], "date")[:10])
-            for entry in data["benchmarks"]:
-                if match := _CELL_NAME.match(entry["name"]):
-                    if entry.get("error_occurred"):
-                        raise RequestError(f"{path}: {entry['name']}: {entry['error_message']}")
-                    cell = _cell(match, entry)
-                    cells[match[0]] = min(cells.get(match[0], cell), cell, key=lambda c: c.uncertainty)
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise RequestError(f"{path}: not a result of bench_query: {error}") from error
-    if not cells:
-        raise RequestError("no cell of bench_query in the files")
-    if len(cpus) > 1:
-        raise RequestError(f"the files are of different CPUs: {'; '.join(sorted(cpus))}")
-    return Results(*cpus, " to ".join(sorted({min(dates), max(dates)})), list(cells.values()))
+    (cpu,), date, cells = read_cells(paths, "bench_query", ("cpu",), _CELL_NAME, _cell)
+    return Results(cpu, date, cells)
 
 
 def _cell(match: Match[str], entry: dict[str, object]) -> Cell:

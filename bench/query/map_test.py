@@ -102,7 +102,7 @@ class QueryMapTest(unittest.TestCase):
     def test_files_of_different_machines_are_refused(self) -> None:
         first = {"context": CONTEXT, "benchmarks": [cell(NAME, "4x32x1")]}
         self.assert_refused(self.run_on_files(first, {**first, "context": {**CONTEXT, "cpu": "another"}}),
-                            "different CPUs: a CPU; another")
+                            "differ in cpu: a CPU; another")
         later = {**first, "context": {**CONTEXT, "date": "2026-01-04T00:00:00"}}
         self.assertIn("a CPU, 2026-01-02 to 2026-01-04. ", self.run_on_files(later, first).stdout)
 

@@ -9,6 +9,7 @@
 #include <cinttypes>
 
 #include "tests/ops/harness.h"
+#include "ukernel/internal.h"
 
 namespace uk_test {
 namespace {
@@ -36,21 +37,6 @@ constexpr Recorded kRecorded[] = {
     {"u8s8s32", {0xc0d0087f40020990, 0x2da8cda36498e139, 0x1c254cd37a1b84e4}},
     {"f64f64f64", {0xcb379401db5fde3d, 0xdf3626f07d4bf948, 0x513f17077b8b771c}},
 };
-
-uint32_t pack_type(int bits) {
-  switch (bits) {
-    case 4:
-      return UK_PACK_TYPE_I4;
-    case 8:
-      return UK_PACK_TYPE_I8;
-    case 16:
-      return UK_PACK_TYPE_I16;
-    case 32:
-      return UK_PACK_TYPE_I32;
-    default:
-      return UK_PACK_TYPE_F64;
-  }
-}
 
 // Any sign and mantissa, exponents around 1 so that sums neither overflow nor lose all of an
 // addend, and now and then a subnormal number.
@@ -118,7 +104,7 @@ struct Operand {
     p.out_size1 = steps();
     p.out_size2 = tile0;
     p.out_size3 = tile1;
-    p.flags = pack_type(bits);
+    p.flags = uk::pack_row_type(bits);
     p.cpu_data = cpu.data();
     ASSERT_EQ(UK_STATUS_OK, uk_pack(&p));
   }
@@ -138,7 +124,7 @@ struct Operand {
     p.out_stride1 = 1;
     p.out_size0 = rows;
     p.out_size1 = columns;
-    p.flags = pack_type(bits);
+    p.flags = uk::pack_row_type(bits);
     p.cpu_data = cpu.data();
     ASSERT_EQ(UK_STATUS_OK, uk_unpack(&p));
   }
