@@ -25,15 +25,14 @@ from re import Match
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from bench.results import (MOST_PERCENT, MOST_UNCERTAINTY, OP_NAME, PEER_SPEED,  # noqa: E402
-                           median_uncertainty, positive_of, read_cells)
+from bench.results import (JUDGED_FIGURES, MOST_PERCENT, MOST_UNCERTAINTY, NAIVE,  # noqa: E402
+                           OP_NAME, PEER_SPEED, positive_of, read_cells, uncertainty_of)
 from bench.results import markdown_table as _table  # noqa: E402
 from generator.document import replace_block  # noqa: E402
 from generator.model import RequestError  # noqa: E402
 
 FORMS = {"packed": "operands packed", "rows": "weights packed", "nk": "weights N x K",
          "kn": "weights K x N"}
-NAIVE = "naive"
 LEAST_RATIO = 0.96  # of the best peer, in any cell
 LARGE_M, SMALL_M = 128, 16
 LEAST_SCALING = 0.95
@@ -90,13 +89,12 @@ class Cell:
         return min(self.peers.values())
 
     def uncertainty_of(self, name: str) -> float:
-        q1, median, q3 = (self.figures[name + end] for end in ("_q1", "", "_q3"))
-        return median_uncertainty(q1, median, q3, self.figures["pairs"])
+        return uncertainty_of(name, self.figures.__getitem__)
 
     @property
     def uncertainty(self) -> tuple[float, str]:
         """Of the most uncertain of the medians that bars are about, and its name."""
-        judged = {"peak%", "read%", "gain", self.best_peer} & self.figures.keys()
+        judged = {*JUDGED_FIGURES, self.best_peer} & self.figures.keys()
         return max((self.uncertainty_of(name), name) for name in judged)
 
     @property

@@ -20,6 +20,7 @@ OP_NAME = re.compile(r"(?P<type>\w+)/(?P<m>[1-9]\d*)x(?P<n>[1-9]\d*)x(?P<k>[1-9]
                      r"(?P<form>packed|rows|nk|kn)(?P<cold>/cold)?/threads:(?P<threads>[1-9]\d*)")
 # What bench_ops calls the speed of another contestant; without it, ukernel's by that one's.
 PEER_SPEED = "_GFLOP/s"
+NAIVE = "naive"  # the contestant that is no other library
 
 # Of medians that tables show, by themselves: one that is less certain is disturbed.
 MOST_UNCERTAINTY = 0.05
@@ -30,6 +31,16 @@ def median_uncertainty(lower: float, median: float, upper: float, count: float) 
     in 95 of 100 cases is +- 1.57 quartile distances / sqrt(count): McGill, Tukey and Larsen, Variations of
     Box Plots, 1978."""
     return 1.57 * (upper - lower) / math.sqrt(count) / median
+
+
+# Of an operation, beside the ratio to its best peer: what bars are about.
+JUDGED_FIGURES = frozenset({"peak%", "read%", "gain"})
+
+
+def uncertainty_of(name: str, figure_of: Callable[[str], float]) -> float:
+    """Of a figure of bench_ops."""
+    lower, median, upper = (figure_of(name + end) for end in ("_q1", "", "_q3"))
+    return median_uncertainty(lower, median, upper, figure_of("pairs"))
 
 
 def text_of(members: Mapping[str, object], name: str) -> str:

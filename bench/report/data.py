@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Callable, Iterator
 
-from bench.results import MOST_PERCENT, OP_NAME, PEER_SPEED
+from bench.results import (JUDGED_FIGURES, MOST_PERCENT, MOST_UNCERTAINTY, NAIVE, OP_NAME,
+                           PEER_SPEED, uncertainty_of)
 from generator import library
 from generator.model import BITS, TYPES, RequestError, Tile
 
@@ -87,6 +88,12 @@ class OpFigure:
     peers: dict[str, PeerFigure]
 
     @property
+    def best_peer(self) -> str | None:
+        """Of the other libraries."""
+        rivals = self.peers.keys() - {NAIVE}
+        return min(rivals, key=lambda name: self.peers[name].ratio) if rivals else None
+
+    @property
     def ops_per_byte(self) -> float:
         """Of operands and result, each moved once."""
         m, n, k = self.shape
@@ -131,6 +138,7 @@ class Measured:
     reads: dict[str, float] = field(default_factory=dict)  # place: GB/s, the highest
     tiles: list[TileFigure] = field(default_factory=list)
     ops: list[OpFigure] = field(default_factory=list)
+    disturbed_ops: list[OpFigure] = field(default_factory=list)  # in no chart or table
     copies: list[CopyFigure] = field(default_factory=list)
     code: list[CodeFigure] = field(default_factory=list)
     compile_time: CompileTime | None = None
@@ -290,9 +298,11 @@ def _read_ops(data: _Record, into: Measured, source: str) -> None:
         peers = {name.removesuffix(PEER_SPEED):
                  PeerFigure(b.positive(name.removesuffix(PEER_SPEED)), b.positive(name))
                  for name in b.members if name.endswith(PEER_SPEED)}
-        into.ops.append(OpFigure(
-            source, OP_TYPES[type_name], (int(m), int(n), int(k)), form, bool(cold), int(threads), tile,
-            level, gops, percent, b.maybe("bound%"), b.maybe("scaling"), peers))
+        op = OpFigure(source, OP_TYPES[type_name], (int(m), int(n), int(k)), form, bool(cold), int(threads), tile,
+                      level, gops, percent, b.maybe("bound%"), b.maybe("scaling"), peers)
+        judged = {*JUDGED_FIGURES, op.best_peer} & b.members.keys()
+        disturbed = max(uncertainty_of(name, b.positive) for name in judged) > MOST_UNCERTAINTY
+        (into.disturbed_ops if disturbed else into.ops).append(op)
 
 
 def _read_copies(data: _Record, into: Measured, source: str) -> None:

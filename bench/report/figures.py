@@ -303,10 +303,8 @@ class Standing:
 def standings(ops: Iterable[OpFigure]) -> list[Standing]:
     groups = defaultdict(list)
     for op in sorted(ops, key=lambda op: list(TYPES).index(op.type)):
-        rivals = {name: f for name, f in op.peers.items() if name != "naive"}
-        if rivals:
-            peer = min(rivals, key=lambda name: rivals[name].ratio)
-            groups[op.type, op.form, op.threads].append((rivals[peer].ratio, op_title(op), peer))
+        if peer := op.best_peer:
+            groups[op.type, op.form, op.threads].append((op.peers[peer].ratio, op_title(op), peer))
     found = []
     for (type_name, form, threads), cells in groups.items():
         worst = min(cells)

@@ -208,7 +208,7 @@ def page(measured: Measured) -> str:
         source=_source(runs) if runs else None, runs=measured.provenance,
         overview=overview and overview.svg(), legend=figures.legend("legend").svg(),
         types=_type_sections(measured), reads=measured.reads,
-        ops=_op_sections(measured), standings=standings, form_title=figures.form_title, peers=measured.peers,
+        ops=_op_sections(measured), disturbed_ops=measured.disturbed_ops, standings=standings, form_title=figures.form_title, peers=measured.peers,
         op_title=figures.op_title,
         copies=_copy_cards(measured), copies_source=source("copies"),
         coverage=_coverage(),
