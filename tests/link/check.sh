@@ -61,7 +61,7 @@ check_tile_objects() {
     while read -r tile place; do
       [[ $place == ".text.$tile" ]] || fail "$object: $tile is in section $place"
     done < <("$objdump" -t "$object" | awk '$3 == "F" { print $NF, $4 }')
-    visible=$("$objdump" -t "$object" | awk '$NF ~ /_strided$/ && $(NF - 1) != ".hidden" { print $NF }')
+    visible=$("$objdump" -t "$object" | awk '$3 == "F" && $NF ~ /_strided$/ && $(NF - 1) != ".hidden" { print $NF }')
     [[ -z $visible ]] || fail "$object: not hidden: ${visible//$'\n'/ }"
     while read -r place; do
       fail "$object: code refers to $place"
