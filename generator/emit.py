@@ -137,8 +137,14 @@ class BlockShape:
             if row % self.p.acc_rows:
                 value = self.p.isa.second[self._row_bits].format(x=value)
             pointer, size, register = self._out("out", row, vector)
-            stores.append(f"store_{register}<{size}>({pointer}, {value});")
+            product = register == 512 and self._stores_products
+            stores.append(f"store_{'product_' if product else ''}{register}<{size}>({pointer}, {value});")
         return stores
+
+    @property
+    def _stores_products(self) -> bool:
+        """Whether nothing lies between a multiplication and OUT, nor loads it again soon."""
+        return self.p.only_dots and self.plan.spread == 1 and not self.plan.f32_scratch
 
     def result(self, row: int, vector: int) -> str:
         return f"{'sum' if self.plan.spread > 1 else 'acc'}_{row}_{vector}"

@@ -207,6 +207,11 @@ class Primitive:
         return self.numerics == "round_each_step" and self.dot_cost.total > 1
 
     @property
+    def only_dots(self) -> bool:
+        """A K loop of nothing but loads and dots, of one instruction each."""
+        return self.decode == ((),) and self.stage_lhs is None and self.dot_cost == Cost(1)
+
+    @property
     def part_by_part(self) -> bool:
         return "{a}" in self.dot
 

@@ -148,7 +148,7 @@ UK_INLINE void block(char* out, uk_index_t row_bytes, const char* lhs, const cha
   if (flags & UK_MMT4D_ACCUMULATE) {
     const char* row = out;
     UK_UNROLL for (int i = 0; i < kRows; ++i) {
-      if (i > 0) row += row_bytes;
+      if (i > 0) row = next_row(row, row_bytes);
       UK_UNROLL for (int j = 0; j < kVectors; ++j) acc[i][j] = P::load_out(row + j * kVectorBytes);
     }
   } else {

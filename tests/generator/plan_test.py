@@ -26,7 +26,7 @@ _PREFETCHING = re.compile(r"^ +if \(flags & UK_MMT4D_PREFETCH_RHS\) \{$.*?^ +\} 
                           re.MULTILINE | re.DOTALL)
 _AT = r"(?: \+ (?:(\d+) \* )?(row_bytes))?(?: \+ (\d+))?, "
 _CALL = re.compile(r"^ +(block_\d+x\d+)(?:<0(?:, \d+)?>)?\((?:out|sums)" + _AT, re.MULTILINE)
-_STORE = re.compile(r"store_\d+<(\d+)>\(out" + _AT)
+_STORE = re.compile(r"store(?:_product)?_\d+<(\d+)>\(out" + _AT)
 _NEXT_ROW = re.compile(r"out = next_row\(out, (?:(\d+) \* )?row_bytes\)")
 
 

@@ -68,6 +68,11 @@ struct Avx512S32Out : Avx512 {
   static UK_INLINE void store_out(char* out, Acc acc) { _mm512_storeu_si512(out, acc); }
 };
 
+// Of dots that are one instruction.
+struct Avx512S32DotOut : Avx512S32Out {
+  static UK_INLINE void store_out(char* out, Acc acc) { store_product_512<64>(out, acc); }
+};
+
 struct Avx512F32Acc : Avx512 {
   using Acc = __m512;
   static constexpr int kLanes = 16;
@@ -77,7 +82,9 @@ struct Avx512F32Acc : Avx512 {
 struct Avx512F32Out : Avx512F32Acc {
   static constexpr int kOutBytes = 4;
   static UK_INLINE Acc load_out(const char* out) { return _mm512_loadu_ps(out); }
-  static UK_INLINE void store_out(char* out, Acc acc) { _mm512_storeu_ps(out, acc); }
+  static UK_INLINE void store_out(char* out, Acc acc) {
+    store_product_512<64>(out, _mm512_castps_si512(acc));
+  }
 };
 
 struct Avx512F16Out : Avx512F32Acc {

@@ -46,7 +46,9 @@ struct F64 : Avx512 {
   }
   static UK_INLINE Acc zero() { return _mm512_setzero_pd(); }
   static UK_INLINE Acc load_out(const char* out) { return _mm512_loadu_pd(out); }
-  static UK_INLINE void store_out(char* out, Acc acc) { _mm512_storeu_pd(out, acc); }
+  static UK_INLINE void store_out(char* out, Acc acc) {
+    store_product_512<64>(out, _mm512_castpd_si512(acc));
+  }
   static UK_INLINE __m512d load_rhs(const char* rhs) { return _mm512_loadu_pd(rhs); }
   static UK_INLINE Acc dot(Acc acc, __m512d lhs, __m512d rhs) {
     return _mm512_fmadd_pd(lhs, rhs, acc);

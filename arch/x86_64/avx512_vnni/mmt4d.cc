@@ -7,7 +7,7 @@ namespace {
 
 // VPDPWSSD: two s16 products a lane, added modulo 2^32.
 template <class Operands>
-struct S16Pairs : Avx512S32Out, Operands {
+struct S16Pairs : Avx512S32DotOut, Operands {
   static constexpr int kK0 = 2;
   static UK_INLINE Acc dot(Acc acc, __m512i lhs, __m512i rhs) {
     return _mm512_dpwssd_epi32(acc, lhs, rhs);
@@ -15,7 +15,7 @@ struct S16Pairs : Avx512S32Out, Operands {
 };
 
 // VPDPBUSD: four products a lane of u8 by s8, added modulo 2^32.
-struct U8S8 : Avx512S32Out, Avx512DirectOperands {
+struct U8S8 : Avx512S32DotOut, Avx512DirectOperands {
   static constexpr int kK0 = 4;
   static UK_INLINE Acc dot(Acc acc, __m512i lhs, __m512i rhs) {
     return _mm512_dpbusd_epi32(acc, lhs, rhs);
