@@ -562,20 +562,6 @@ class TileSource:
     def set1(self, value: str) -> str:
         return set1(self.p.isa, value)
 
-    def start_row(self) -> list[tuple[str, ...]]:
-        """Of a row of OUT, per vector: its store without and with what is there."""
-        found = []
-        for column in range(0, self.plan.tile.n0, self.p.lanes):
-            size = 4 * min(self.p.lanes, self.plan.tile.n0 - column)
-            bits = self.p.isa.vector_bytes * 8
-            pointer = _offset("out", 4 * column)
-            load = self.p.load_out.format(load=f"load_{bits}<{size}>({pointer})")
-            assert self.p.add is not None
-            found.append(tuple(
-                f"store_{bits}<{size}>({pointer}, {self.p.store_out.format(acc=start)});"
-                for start in ("start", self.p.add.format(a="start", b=load))))
-        return found
-
     @property
     def neighbours(self) -> str:
         """Lanes of two vectors, added to their neighbours."""
@@ -625,6 +611,8 @@ class TileSource:
                  self._block_steps, "flags"]
         if self.p.sums_rows_in_block:
             found.append(_offset("row_sums", 4 * block.row))
+        if self.p.sums_rows_before:
+            found.append(_offset("corrections", block.row))
         return ", ".join(found)
 
     @property
