@@ -7,6 +7,7 @@ in the same order, so that both give the same answers.
 from __future__ import annotations
 
 import argparse
+import math
 from dataclasses import dataclass
 from functools import cache
 from typing import Iterable
@@ -19,6 +20,7 @@ from generator.tiles import Row, table
 _PER_INSTRUCTION, _PER_COLUMNS_INSTRUCTION, _PER_LOAD, _PER_LOOP, _PER_LINE = 2, 1, 2, 6, 3
 _OVERLAP, _LONE_VECTOR_LOADS = 8, 4
 _PER_STAGED_VECTOR = 6
+_STEPS_PER_SUMMED_LANE = 64
 _LINE_BITS = 64 * 8
 _MULTIPLY_ADD_CHAIN, _INTEGER_ADD_CHAIN = 19, 4
 _ROUNDING_INSTRUCTIONS, _ROUNDING_CHAIN = 8, 160
@@ -76,6 +78,7 @@ class _Dot:
     instructions: int = 1
     columns_instructions: int = 0
     row_sum_instructions: int = 0
+    sums_rows_before: bool = False
     temporaries: int = 0
     chain: int = _MULTIPLY_ADD_CHAIN
 
@@ -106,6 +109,7 @@ def _dot(row: Row, level: Level, wide: bool) -> _Dot:
             if level.byte_flip and tile.type.lhs == "s8":
                 dot.columns_instructions += not wide
                 dot.temporaries += 1
+                dot.sums_rows_before = BITS[tile.type.rhs] < 8
                 if level.byte_flip > 1 and tile.type.rhs == "s8":
                     dot.row_sum_instructions += 1
                     dot.temporaries += 1
@@ -193,12 +197,21 @@ def step_cost(row: Row, wide: bool) -> int:
             return 0
         return -(-_PER_STAGED_VECTOR * tile.m0 * dots * lane_bits // vector_bits)
 
+    def rows_summing() -> int:
+        if not dot.sums_rows_before:
+            return 0
+        lanes = math.lcm(tile.m0 * tile.k0 * lhs_bits, vector_bits) // lane_bits
+        return -(-lanes // _STEPS_PER_SUMMED_LANE)
+
     def cost_of_blocks(columns_staged: bool) -> int:
         rows, larger_blocks = divmod(tile.m0, blocks)
-        times_staged = parts * blocks if row.origin == "hand" else 1  # or as dear
+        all_blocks = parts * blocks
+        times_staged = (all_blocks if row.origin == "hand" else  # or as dear
+                        2 if dot.sums_rows_before and all_blocks > 1 else 1)
         return (parts * (larger_blocks * block_cost(rows + 1, columns_staged)
                          + (blocks - larger_blocks) * block_cost(rows, columns_staged))
-                + times_staged * rows_staging() + _PER_INSTRUCTION * dots * dot.row_sum_instructions)
+                + times_staged * rows_staging() + rows_summing()
+                + _PER_INSTRUCTION * dots * dot.row_sum_instructions)
 
     plain = cost_of_blocks(False)
     if row.origin == "hand" or level.lhs_by_lane or dot.columns_instructions == 0:
