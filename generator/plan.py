@@ -21,6 +21,7 @@ STAGE_BYTES = 8 << 10  # of each staged operand: both stay in L1 beside the pane
 # Where a block stages for itself: few enough that the next steps are staged while the last dots of
 # those before are still under way. Of a single row twice as many.
 STEPS_IN_BLOCK = 16
+
 # What staged columns must leave of the cycles: results pass through memory more often, and each block starts
 # anew, which the bound does not have.
 STAGING_WORTH = 0.88
@@ -408,8 +409,10 @@ def make_plan(tile: Tile, primitive: Primitive) -> Plan:
     before = _best_plan(tile, primitive.with_sums_before)
     if tile.k0 > primitive.k or tile.m0 > primitive.lanes:
         return before
-    # A pass over the LHS reads it from L2 once more: worth it only where the register of the sums would
-    # cost a block.
+    # A pass over the LHS reads it from L2 once more: worth it only where a vector holds the rows of
+    # several steps, or the register of the sums would cost a block.
+    if primitive.lanes % tile.m0 == 0 and tile.m0 < primitive.lanes:
+        return before
     in_block = _best_plan(tile, primitive)
     return min(in_block, before, key=lambda plan: len(plan.blocks))
 

@@ -17,6 +17,8 @@
 //   kSumsRows                   whether dots add a multiple of their row's sum to each result, to
 //                               be taken off: a lane for each row of the tile, started by zero,
 //   sum_rows<Rows>(sums, rows)  adds what a k step's rows at `rows` bring,
+//   sum_panel<Rows>(lhs, k1)    is all that a panel's steps bring, asked of rows of which a vector
+//                               holds several steps,
 //   subtract_sums(acc, sums)    takes it from a block's accumulators, from the lanes in memory that
 //                               are its rows'
 //
@@ -99,6 +101,7 @@ constexpr int kStepsSummedFirst = 2;
 // Where rows are summed, the tile's first block does it for those of all (kSumsRows), which costs
 // it one dot a step, and leaves the sums in memory, to be broadcast from. It begins with the last
 // steps, so as to have all sums some steps before its end: it would end with waiting for them.
+// Where a vector holds the rows of several steps, they are summed ahead, a vector at a time.
 template <class P, int M0, int N0, int kPrefetchBlocks, bool kSumsRows, int Rows, int Vectors>
 UK_INLINE void k_loop(typename P::Acc (&acc)[Rows][Vectors], char* sums_of_rows, const char* lhs,
                       const char* rhs, uk_index_t k1, uintptr_t ahead) {
@@ -117,6 +120,10 @@ UK_INLINE void k_loop(typename P::Acc (&acc)[Rows][Vectors], char* sums_of_rows,
       rhs += steps * kRhsStep;
       steps = next_steps;
     }
+  } else if constexpr (kSumsRows && M0 < P::kLanes && P::kLanes % M0 == 0) {
+    sums = P::template sum_panel<M0>(lhs, k1);
+    __builtin_memcpy(sums_of_rows, &sums, sizeof(sums));
+    k_steps<P, kStride, N0, kPrefetchBlocks, 0>(acc, sums, lhs, rhs, k1, ahead);
   } else if constexpr (kSumsRows) {
     const uk_index_t last = k1 < kStepsSummedFirst ? k1 : kStepsSummedFirst;
     const char* last_lhs = lhs + (k1 - last) * kStride;

@@ -15,9 +15,7 @@ UK_INLINE __m512i sign_bits() { return _mm512_set1_epi8(-128); }
 template <int Rows>
 UK_INLINE __m512i sum_rows(__m512i sums, const char* rows) {
   static_assert(Rows <= 16, "a lane for each row");
-  if constexpr (Rows == 1) {  // in every lane: a broadcast that the dots need too
-    return _mm512_dpbusd_epi32(sums, sign_bits(), _mm512_set1_epi32(load_s32(rows)));
-  } else if constexpr (Rows == 16) {
+  if constexpr (Rows == 16) {
     return _mm512_dpbusd_epi32(sums, sign_bits(), _mm512_loadu_si512(rows));
   } else {
     // The mask keeps the load inside the panel. There is no intrinsic for masking a dot's load: a
