@@ -1,14 +1,14 @@
 """Tables of what bench_ops measured: whole operations against other libraries.
 
-python3 bench/peers.py RESULT.json... [--update FILE]
+python3 bench/peers.py RESULT.json... [--update FILE [--block NAME]]
 
 RESULT.json are what `bench_ops --benchmark_out=RESULT.json` wrote, in one run or in several of parts of
 the cells, on one CPU against the same libraries; of a cell that was measured more than once the most
 certain counts. Speeds are relative to the best of the other libraries in each cell, the median of pairs.
 A cell is disturbed, and in no table, where the quartiles of the pairs of a figure that the tables show are so
 far apart, for as many pairs, that their median is uncertain. --update writes the tables between the
-lines <!-- peers --> and <!-- /peers --> of a Markdown file. A figure above what the machine can do is an
-error of measurement: it is named, and the exit code is 1.
+lines <!-- NAME --> and <!-- /NAME --> of a Markdown file, NAME being peers unless --block says another. A
+figure above what the machine can do is an error of measurement: it is named, and the exit code is 1.
 """
 
 from __future__ import annotations
@@ -278,13 +278,15 @@ def main() -> int:
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("results", type=Path, nargs="+", metavar="RESULT.json")
     parser.add_argument("--update", type=Path, metavar="FILE", help="put the tables there")
+    parser.add_argument("--block", default="peers", metavar="NAME",
+                        help="between <!-- NAME --> and <!-- /NAME --> (default: %(default)s)")
     options = parser.parse_args()
     try:
         results = read(options.results)
         tables = report(results)
         print(tables)
         if options.update:
-            replace_block(options.update, "peers", tables)
+            replace_block(options.update, options.block, tables)
     except (RequestError, OSError) as error:
         print(f"peers.py: {error}", file=sys.stderr)
         return 2
