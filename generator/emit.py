@@ -609,10 +609,8 @@ class TileSource:
         rhs = "staged_rhs" if plan.stages_rhs else "rhs"
         found = [self._out_of(block), _offset(lhs, self.lhs_offset(block)), _offset(rhs, self.rhs_offset(block)),
                  self._block_steps, "flags"]
-        if self.p.sums_rows_in_block:
+        if self.p.sums_rows:
             found.append(_offset("row_sums", 4 * block.row))
-        if self.p.sums_rows_before:
-            found.append(_offset("corrections", block.row))
         return ", ".join(found)
 
     @property

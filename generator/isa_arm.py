@@ -165,7 +165,8 @@ def _dot_primitives() -> list[Primitive]:
         Primitive(DOTPROD, TYPES["u8s8s32"], quad, lhs_unit_bytes=4, rhs_unit_bytes=4,
                   decode=(("veorq_u8({x}, vdupq_n_u8(128))",),), decode_cost=Cost(any=1),
                   decode_rows=((),), rhs_offset=128, row_sums_cost=Cost(any=1), registers=1,
-                  row_sums=unsigned("vdotq_u32", "{sums}", "{x}, vdupq_n_u8(128)"), **u8u8),
+                  row_sums=unsigned("vdotq_u32", "{sums}", "{x}, vdupq_n_u8(128)"),
+                  subtract="vsubq_s32({a}, {b})", **u8u8),
         Primitive(I8MM, TYPES["u8s8s32"], quad, lhs_unit_bytes=4, rhs_unit_bytes=4, decode=((),),
                   decode_rows=((),), **u8s8),
     ]

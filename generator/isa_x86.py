@@ -176,7 +176,8 @@ class _Names:
             sums = ("_mm_add_epi32({sums}, _mm_madd_epi16(_mm_add_epi16(_mm_srai_epi16({x}, 8), "
                     f"_mm_srai_epi16(_mm_slli_epi16({{x}}, 8), 8)), _mm_set1_epi16({offset})))")
             cost = Cost(4, 2)
-        return {"rhs_offset": offset, "row_sums": sums, "row_sums_cost": cost}
+        return {"rhs_offset": offset, "row_sums": sums, "row_sums_cost": cost,
+                "subtract": f"{self.mm}_sub_epi32({{a}}, {{b}})"}
 
     def permute_bytes(self, order: list[int]) -> str:
         """Bytes order[i] of each 16 to place i."""
@@ -323,7 +324,6 @@ def _integer_primitives(isa: Isa) -> list[Primitive]:
                            **n.row_sums(rhs.offset, True, infix)}
                     if isa is AVX512_VNNI and kind.name == "s8s8s32":
                         dot |= {"block_row_sums": "sum_rows<{rows}>({sums}, {p})",
-                                "subtract": f"{n.mm}_sub_epi32({{a}}, {{b}})",
                                 "registers": 2}  # sign bits, sums
             elif isa is SSE2 and kind.lhs == "u8":
                 dot["registers"] += 1  # a zero, with which bytes are widened

@@ -172,7 +172,7 @@ class Primitive:
     row_sums_cost: Cost = Cost()
     # {sums}, {rows}, {p}: likewise of that many rows of one unit each, that of row i to lane i.
     block_row_sums: str | None = None
-    subtract: str | None = None  # {a}, {b}: accumulators, with block_row_sums
+    subtract: str | None = None  # {a}, {b}: accumulators, with row_sums
     add: str | None = None  # {a}, {b}: accumulators, where the order of the sum is free
     acc_to_int: str = "{x}"
     int_to_acc: str = "{x}"
@@ -239,6 +239,10 @@ class Primitive:
         return -(-self.operand_lanes * self.lhs_unit_bytes // self.isa.vector_bytes)
 
     @property
+    def sums_rows(self) -> bool:
+        return self.row_sums is not None
+
+    @property
     def sums_rows_in_block(self) -> bool:
         """In the K loop of the tile's first block."""
         return self.block_row_sums is not None
@@ -246,7 +250,7 @@ class Primitive:
     @property
     def sums_rows_before(self) -> bool:
         """In a pass over the LHS before the K loops."""
-        return self.row_sums is not None and not self.sums_rows_in_block
+        return self.sums_rows and not self.sums_rows_in_block
 
     @property
     def with_sums_before(self) -> Primitive:
