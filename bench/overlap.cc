@@ -55,7 +55,7 @@ UK_LOOP(widened,
         "vfmadd231ps %%ymm15, %%ymm14, %%ymm\\a\n.endr\n",
         "vzeroupper\n")
 
-// Cycles by the Core named AMD of generator/isa_x86.py.
+// Cycles by the Core named Zen 5 of generator/isa_x86.py.
 struct Row {
   const char* loop;
   const char* isa;

@@ -10,6 +10,7 @@ from pathlib import Path
 
 ARCH = "x86_64"
 ABOVE_PEAK, ABSENT_LEVEL = 3, 77  # exit codes
+AMD_CORES = {"25": "Zen 4", "26": "Zen 5"}  # Zen 3 is of family 25, too, with the same ports
 
 
 def cpu_name() -> str:
@@ -19,12 +20,27 @@ def cpu_name() -> str:
     return "unknown CPU"
 
 
+def core_name() -> str:
+    """As generator/isa_x86.py names the Core, by the CPU's maker and family."""
+    fields = (line.partition(":") for line in Path("/proc/cpuinfo").read_text().splitlines())
+    cpu = {name.strip(): value.strip() for name, _, value in fields}
+    maker, family = cpu.get("vendor_id", ""), cpu.get("cpu family", "")
+    if maker == "GenuineIntel":
+        return "Intel"
+    if maker == "AuthenticAMD" and family in AMD_CORES:
+        return AMD_CORES[family]
+    sys.exit(f"the planner knows no bounds of this CPU's cores: {maker} family {family}")
+
+
 def run(directory: Path, level: str, option: str) -> dict[str, dict[str, float]] | None:
     """The counters of each tile by its symbol; None, and a line that says so, if this CPU lacks the
     level. A tile above its peak has none."""
+    program = directory / f"bench_{ARCH}_{level}"
+    if not program.is_file():
+        sys.exit(f"no {program}: name the `bench` folder of a build")
     with tempfile.NamedTemporaryFile(suffix=".json") as out:
         ran = subprocess.run(
-            [directory / f"bench_{ARCH}_{level}", option, f"--benchmark_out={out.name}",
+            [program, option, f"--benchmark_out={out.name}",
              "--benchmark_out_format=json"], capture_output=True, text=True)
         if ran.returncode == ABSENT_LEVEL:
             print(f"skipped {level}: this CPU lacks it", file=sys.stderr)

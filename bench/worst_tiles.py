@@ -21,7 +21,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from bench.tile_runs import ARCH, cpu_name, run  # noqa: E402
+from bench.tile_runs import ARCH, core_name, cpu_name, run  # noqa: E402
 from generator import library  # noqa: E402
 from generator.document import replace_block  # noqa: E402
 from generator.isa_x86 import PRIMITIVES  # noqa: E402
@@ -38,30 +38,30 @@ LISTED = 24
 class Measured:
     plan: Plan
     percent: float  # of the instruction's peak
-    maker: str  # of the CPU's cores
+    core: str
 
     @property
     def bound(self) -> Bound:
-        return self.plan.bounds[self.maker]
+        return self.plan.bounds[self.core]
 
     @property
     def bound_percent(self) -> float:
         """What the planner's bound is of that peak."""
         tile = self.plan.tile
         products = tile.m0 * tile.n0 * tile.k0
-        return 100 * products / self.bound.contended_cycles / _peak_products_per_cycle(tile, self.maker)
+        return 100 * products / self.bound.contended_cycles / _peak_products_per_cycle(tile, self.core)
 
     @property
     def of_bound(self) -> float:
         return 100 * self.percent / self.bound_percent
 
 
-def _peak_products_per_cycle(tile: Tile, maker: str) -> float:
+def _peak_products_per_cycle(tile: Tile, name: str) -> float:
     """With the dots of the level's best primitive for the type alone."""
     return max(p.lanes * p.k / core.cycles(p.dot_cost * (p.parts if p.part_by_part else 1))
                for level in library.levels_served_by(ARCH, tile.isa)
                for p in PRIMITIVES.get(level.name, ()) if p.type == tile.type
-               for core in p.isa.cores if core.maker == maker)
+               for core in p.isa.cores if core.name == name)
 
 
 def measure(directory: Path, level: str, repeat: int) -> dict[str, float] | None:
@@ -81,7 +81,7 @@ def measure(directory: Path, level: str, repeat: int) -> dict[str, float] | None
 
 def measured_tiles(directory: Path, levels: list[str], repeat: int) -> list[Measured]:
     found = []
-    maker = "AMD" if cpu_name().startswith("AMD") else "Intel"
+    core = core_name()
     for level in levels:
         percents = measure(directory, level, repeat)
         for row in generated_rows(ARCH) if percents is not None else ():
@@ -89,7 +89,7 @@ def measured_tiles(directory: Path, levels: list[str], repeat: int) -> list[Meas
             if isinstance(tile, Tile) and tile.isa == level and tile.m0 * tile.n0 >= 64:
                 # One that was above its peak every time has no figure.
                 found.append(Measured(make_plan(tile, choose_primitive(tile)),
-                                      percents.get(tile.symbol, 100), maker))
+                                      percents.get(tile.symbol, 100), core))
     return found
 
 
@@ -97,7 +97,7 @@ def report(measured: list[Measured]) -> str:
     low = sorted((m for m in measured if m.percent < MOST_REPORTED), key=lambda m: m.of_bound)
     lines = [f"{len(measured)} generated tiles with M0·N0 ≥ 64 measured, {len(low)} of them under "
              f"{MOST_REPORTED} % of the peak, {sum(m.of_bound < 90 for m in low)} of these under 90 % of "
-             f"their bound; the farthest from it ({cpu_name()}, {date.today()}):", "",
+             f"their bound; the farthest from it ({cpu_name()}, {core_name()}, {date.today()}):", "",
              "| tile | level | % of peak | bound | % of the bound | mostly |",
              "|---|---|---|---|---|---|"]
     for m in low[:LISTED]:

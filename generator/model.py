@@ -73,13 +73,15 @@ class Cost:
 
 @dataclass(frozen=True)
 class Core:
-    """What a maker's cores do in a cycle: vector instructions, of which two may multiply; of them,
+    """What cores of one kind do in a cycle: vector instructions, of which two may multiply; of them,
     shuffles; loads of whole vectors; all instructions, and of them those with vector registers."""
 
-    maker: str
+    name: str
     vector_ports: int
     shuffle_ports: int = 1
     loads: int = 2
+    passes: int = 1  # cycles that a vector, wider than the ports, takes from each of them
+    chooses: bool = True  # between plans, not only says what the chosen one needs
     issued: int = 4
     vectors_issued: int = 4
     # Sums of floats have two ports beside those that multiply, and shuffles one of each.
@@ -92,9 +94,9 @@ class Core:
         executed = cost.total - cost.convert - cost.renamed
         of_all = max(cost.shuffle / self.shuffle_ports, executed / self.vector_ports)
         if not self.adds_apart:
-            return max(of_all, (cost.multiply + cost.add) / 2)
-        return max(of_all, *(max(kind / 2, (kind + cost.shuffle) / 3)
-                             for kind in (cost.multiply, cost.add)))
+            return self.passes * max(of_all, (cost.multiply + cost.add) / 2)
+        return self.passes * max(of_all, *(max(kind / 2, (kind + cost.shuffle) / 3)
+                                           for kind in (cost.multiply, cost.add)))
 
 
 @dataclass(frozen=True)
@@ -110,7 +112,7 @@ class Isa:
     includes: tuple[str, ...]
     registers: int
     vector_bytes: int
-    cores: tuple[Core, ...]  # a plan suits all of them
+    cores: tuple[Core, ...]  # a plan suits all of them that choose
     int_vector: str
     deinterleave: dict[int, tuple[str, str]]  # two vectors -> their even lanes, their odd lanes
     deinterleave_shuffles: int  # instructions that each of the two takes
@@ -121,6 +123,10 @@ class Isa:
     # The lower parts of {a} and {b}, of that many bits, behind each other; of {x} the second one.
     join: dict[int, str] = field(default_factory=dict)
     second: dict[int, str] = field(default_factory=dict)
+
+    @property
+    def choosing_cores(self) -> tuple[Core, ...]:
+        return tuple(core for core in self.cores if core.chooses)
 
     def lanes(self, lane_bits: int) -> int:
         return self.vector_bytes * 8 // lane_bits
@@ -157,7 +163,7 @@ class Primitive:
     zero: str
     dot: str
     dot_cost: Cost
-    latency: dict[str, int] | int  # cycles from one accumulation into a register to the next, by maker
+    latency: dict[str, int] | int  # cycles from one accumulation into a register to the next, by core
     load_out: str  # {load}: loads the out elements of the lanes
     store_out: str  # {acc}: what the store writes
     numerics: str
@@ -191,7 +197,7 @@ class Primitive:
     decode_rows_cost: Cost = Cost()  # of all parts
 
     def latency_on(self, core: Core) -> int:
-        return self.latency if isinstance(self.latency, int) else self.latency[core.maker]
+        return self.latency if isinstance(self.latency, int) else self.latency[core.name]
 
     @property
     def k(self) -> int:

@@ -11,7 +11,7 @@ LOOP_INSTRUCTIONS = 3  # of a turn: two pointers, and the count with its branch
 CHAIN_MARGIN = 1.19
 LOAD_MARGIN = 1.25  # likewise of blocks of one vector, with a load for each dot
 # Of two things that a loop needs for nearly as long, the second one adds so much of its own time: 10 to 13 %,
-# at times 27, of hand-written loops on Zen 5 (bench_overlap).
+# at times 27, of hand-written loops on Zen 5, 8 to 23 on Zen 4 (bench_overlap).
 OVERLAP = 0.12
 # Loops that take two steps a turn leave as many registers at least, and decode a vector of columns by as
 # many instructions at most.
@@ -138,12 +138,13 @@ class Plan:
     spread: int  # units of a column that lie in adjacent lanes, as partial sums
     stages_rhs: bool
     blocks: tuple[Block, ...]
-    bounds: dict[str, Bound]  # by the cores' maker
+    bounds: dict[str, Bound]  # by core
 
     @property
     def cycles(self) -> float:
-        """Of one k step, at least: the mean of all makers' cores."""
-        return sum(bound.cycles for bound in self.bounds.values()) / len(self.bounds)
+        """Of one k step, at least: the mean of the cores that choose."""
+        cores = self.primitive.isa.choosing_cores
+        return sum(self.bounds[core.name].cycles for core in cores) / len(cores)
 
     @property
     def units(self) -> int:
@@ -280,7 +281,7 @@ def _bound(core: Core, dots: Cost, decode: Cost, loads: int, chain: int, vectors
            others: float) -> Bound:
     """With so many instructions that have vector registers and that have none."""
     vector_cycles = core.cycles(dots + decode)
-    loading = loads / core.loads
+    loading = core.passes * loads / core.loads
     issue = max((vectors + others) / core.issued, vectors / core.vectors_issued)
     *_, next_most, most = sorted((vector_cycles, loading, chain, issue))
     return Bound(core.cycles(dots), vector_cycles - core.cycles(dots), loading, chain, issue,
@@ -315,7 +316,7 @@ def _staging_cycles(tile: Tile, p: Primitive, core: Core, stages_rhs: bool) -> f
     units, cycles = tile.k0 // p.k, 0.0
     if p.sums_rows_before:
         vectors = tile.m0 * units * p.lhs_unit_bytes / p.isa.vector_bytes
-        cycles += vectors * max(1 / core.loads, core.cycles(p.row_sums_cost))
+        cycles += vectors * max(core.passes / core.loads, core.cycles(p.row_sums_cost))
     if p.stage_lhs is not None:
         vectors = tile.m0 * units * p.parts / p.lanes
         cycles += vectors * max(1.0, core.cycles(p.stage_lhs_cost))
@@ -366,7 +367,7 @@ def _partition(tile: Tile, p: Primitive, spread: int, decoded: bool) -> list[tup
             if registers_needed(p, rows, vectors, decoded) > most_registers:
                 break
             bounds = [_block_bound(p, core, tile.k0 // p.k, spread, decoded, rows, vectors)
-                      for core in p.isa.cores]
+                      for core in p.isa.choosing_cores]
             cycles = sum(max(bound.cycles, bound.chain * CHAIN_MARGIN, bound.loads * LOAD_MARGIN)
                          for bound in bounds) / len(bounds)
             scores[rows] = (cycles, bounds[0].loads, 1, 0)
@@ -380,7 +381,7 @@ def _partition(tile: Tile, p: Primitive, spread: int, decoded: bool) -> list[tup
 
 def _plan(tile: Tile, p: Primitive, spread: int, stages_rhs: bool) -> Plan:
     blocks = []
-    bounds = {core.maker: Bound() for core in p.isa.cores}
+    bounds = {core.name: Bound() for core in p.isa.cores}
     decoded = _decoded(p, stages_rhs)
     column = 0
     for width, rows_of_blocks in _partition(tile, p, spread, decoded):
@@ -389,7 +390,7 @@ def _plan(tile: Tile, p: Primitive, spread: int, stages_rhs: bool) -> Plan:
         row = 0
         for rows in rows_of_blocks:
             for core in p.isa.cores:
-                bounds[core.maker] += _block_bound(
+                bounds[core.name] += _block_bound(
                     p, core, tile.k0 // p.k, spread, decoded, rows, vectors,
                     sums_rows=p.sums_rows_in_block and not blocks)
             blocks.append(Block(row, rows, column, columns))
@@ -397,7 +398,7 @@ def _plan(tile: Tile, p: Primitive, spread: int, stages_rhs: bool) -> Plan:
         column += columns
     for core in p.isa.cores:
         staging = _staging_cycles(tile, p, core, stages_rhs)
-        bounds[core.maker] = (bounds[core.maker] * (tile.k0 // p.k // spread)
+        bounds[core.name] = (bounds[core.name] * (tile.k0 // p.k // spread)
                               + Bound(staging=staging, cycles=staging))
     return Plan(tile, p, spread, stages_rhs, tuple(blocks), bounds)
 
