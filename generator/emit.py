@@ -559,6 +559,16 @@ class TileSource:
     def row_sums(self) -> RowSums:
         return RowSums(self.plan)
 
+    def sum_rows(self, steps: str) -> str:
+        """Before the K loops."""
+        if not self.plan.sums_panel:
+            return f"sum_rows_ahead(row_sums, lhs, {steps})"
+        assert self.p.panel_row_sums is not None
+        bits = 8 * self.p.isa.vector_bytes
+        sums = self.p.panel_row_sums.format(rows=self.plan.tile.m0, panel="lhs",
+                                            bytes=f"{steps} * {self.lhs_step}")
+        return f"store_{bits}<{bits // 8}>(row_sums, {self.p.acc_to_int.format(x=sums)})"
+
     def set1(self, value: str) -> str:
         return set1(self.p.isa, value)
 

@@ -183,6 +183,13 @@ class Plan:
         return self.primitive.parts if self.stages_decoded else 1
 
     @property
+    def sums_panel(self) -> bool:
+        """Whether a vector of the LHS holds the rows of several steps, and there is a way to sum those."""
+        p = self.primitive
+        return (p.panel_row_sums is not None and self.units == 1
+                and self.tile.m0 < p.lanes and p.lanes % self.tile.m0 == 0)
+
+    @property
     def f32_scratch(self) -> bool:
         """The accumulators of a staged tile pass through memory: not through a 16-bit OUT, unless
         they are rounded to it at every step."""
@@ -411,7 +418,7 @@ def make_plan(tile: Tile, primitive: Primitive) -> Plan:
         return before
     # A pass over the LHS reads it from L2 once more: worth it only where a vector holds the rows of
     # several steps, or the register of the sums would cost a block.
-    if primitive.lanes % tile.m0 == 0 and tile.m0 < primitive.lanes:
+    if before.sums_panel:
         return before
     in_block = _best_plan(tile, primitive)
     return min(in_block, before, key=lambda plan: len(plan.blocks))

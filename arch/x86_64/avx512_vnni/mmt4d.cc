@@ -39,32 +39,9 @@ struct S8S8 : Avx512S32Out, Avx512DirectOperands {
   static UK_INLINE Acc sum_rows(Acc sums, const char* rows) {
     return ::sum_rows<Rows>(sums, rows);
   }
-  // Lane i of a vector of the panel belongs to row i % Rows. Four sums are under way at a time, for
-  // each takes its next dot after four cycles.
   template <int Rows>
   static UK_INLINE Acc sum_panel(const char* panel, uk_index_t k1) {
-    Acc sums[4] = {zero(), zero(), zero(), zero()};
-    uk_index_t bytes = k1 * Rows * kLhsBytes;
-    for (; bytes >= 256; bytes -= 256, panel += 256) {
-      UK_UNROLL for (int i = 0; i < 4; ++i) {
-        sums[i] = _mm512_dpbusd_epi32(sums[i], sign_bits(), _mm512_loadu_si512(panel + 64 * i));
-      }
-    }
-    // Apart from what follows: GCC would keep them in other registers for it, moving them every
-    // turn.
-    UK_UNROLL for (int i = 0; i < 4; ++i) sums[i] = in_order(sums[i]);
-    for (; bytes > 0; bytes -= 64, panel += 64) {
-      const __mmask64 there = ~UINT64_C(0) >> (bytes < 64 ? 64 - bytes : 0);
-      sums[0] = _mm512_dpbusd_epi32(sums[0], sign_bits(), _mm512_maskz_loadu_epi8(there, panel));
-    }
-    Acc sum =
-        _mm512_add_epi32(_mm512_add_epi32(sums[0], sums[1]), _mm512_add_epi32(sums[2], sums[3]));
-    // The halves, the quarters, and so on, each added to its neighbour.
-    if constexpr (Rows <= 8) sum = _mm512_add_epi32(sum, _mm512_shuffle_i32x4(sum, sum, 0x4E));
-    if constexpr (Rows <= 4) sum = _mm512_add_epi32(sum, _mm512_shuffle_i32x4(sum, sum, 0xB1));
-    if constexpr (Rows <= 2) sum = _mm512_add_epi32(sum, _mm512_shuffle_epi32(sum, _MM_PERM_BADC));
-    if constexpr (Rows <= 1) sum = _mm512_add_epi32(sum, _mm512_shuffle_epi32(sum, _MM_PERM_CDAB));
-    return sum;
+    return ::sum_panel<Rows>(panel, k1 * Rows * kLhsBytes);
   }
   template <int Rows, int Vectors>
   static UK_INLINE void subtract_sums(Acc (&acc)[Rows][Vectors], const char* sums) {
