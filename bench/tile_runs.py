@@ -13,17 +13,19 @@ ABOVE_PEAK, ABSENT_LEVEL = 3, 77  # exit codes
 AMD_CORES = {"25": "Zen 4", "26": "Zen 5"}  # Zen 3 is of family 25, too, with the same ports
 
 
+def _cpu() -> dict[str, str]:
+    """What Linux says of the last CPU, by name."""
+    lines = (line.partition(":") for line in Path("/proc/cpuinfo").read_text().splitlines())
+    return {name.strip(): value.strip() for name, _, value in lines}
+
+
 def cpu_name() -> str:
-    for line in Path("/proc/cpuinfo").read_text().splitlines():
-        if line.startswith("model name"):
-            return line.partition(":")[2].strip()
-    return "unknown CPU"
+    return _cpu().get("model name", "unknown CPU")
 
 
 def core_name() -> str:
     """As generator/isa_x86.py names the Core, by the CPU's maker and family."""
-    fields = (line.partition(":") for line in Path("/proc/cpuinfo").read_text().splitlines())
-    cpu = {name.strip(): value.strip() for name, _, value in fields}
+    cpu = _cpu()
     maker, family = cpu.get("vendor_id", ""), cpu.get("cpu family", "")
     if maker == "GenuineIntel":
         return "Intel"

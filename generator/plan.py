@@ -21,6 +21,7 @@ STAGE_BYTES = 8 << 10  # of each staged operand: both stay in L1 beside the pane
 # Where a block stages for itself: few enough that the next steps are staged while the last dots of
 # those before are still under way. Of a single row twice as many.
 STEPS_IN_BLOCK = 16
+
 # What staged columns must leave of the cycles: results pass through memory more often, and each block starts
 # anew, which the bound does not have.
 STAGING_WORTH = 0.88
