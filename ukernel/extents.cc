@@ -8,17 +8,20 @@ namespace {
 
 uk_index_t magnitude(uk_index_t stride) { return stride < 0 ? -stride : stride; }
 
-// Orders the dimensions by stride, so that dimension 1 nests inside dimension 0. A dimension with
-// one entry has no stride.
-Layout nested(Layout layout) {
-  if (layout.size0 <= 1) layout.stride0 = 0;
-  if (layout.size1 <= 1) layout.stride1 = 0;
-  const bool outer_is_smaller = magnitude(layout.stride0) < magnitude(layout.stride1);
-  if (outer_is_smaller) {
-    return {layout.base,  layout.offset,  layout.size1, layout.stride1,
-            layout.size0, layout.stride0, layout.run,   layout.bits};
-  }
-  return layout;
+struct Dimension {
+  uk_index_t size, stride;
+};
+
+// The dimensions by stride, so that the inner one nests inside the outer one. A dimension with one
+// entry has no stride.
+struct Nested {
+  Dimension outer, inner;
+};
+
+Nested nested(const Layout& layout) {
+  const Dimension dim0 = {layout.size0, layout.size0 > 1 ? layout.stride0 : 0};
+  const Dimension dim1 = {layout.size1, layout.size1 > 1 ? layout.stride1 : 0};
+  return magnitude(dim0.stride) < magnitude(dim1.stride) ? Nested{dim1, dim0} : Nested{dim0, dim1};
 }
 
 bool is_empty(const Layout& layout) {
@@ -27,33 +30,33 @@ bool is_empty(const Layout& layout) {
 
 }  // namespace
 
-uk_status_t rows_of(const Layout& described, Rows* rows) {
+uk_status_t rows_of(const Layout& layout, Rows* rows) {
   *rows = {0, 0, 0, 0};
-  if (is_empty(described)) return UK_STATUS_OK;
+  if (is_empty(layout)) return UK_STATUS_OK;
   // INT64_MIN has no magnitude; a stride of one entry is never used.
-  if ((described.size0 > 1 && described.stride0 == INT64_MIN) ||
-      (described.size1 > 1 && described.stride1 == INT64_MIN)) {
+  if ((layout.size0 > 1 && layout.stride0 == INT64_MIN) ||
+      (layout.size1 > 1 && layout.stride1 == INT64_MIN)) {
     return UK_STATUS_OVERFLOW;
   }
-  const Layout layout = nested(described);
+  const auto [outer, inner] = nested(layout);
   if (layout.bits < 8) {
     // The run itself may be odd: the op decides whether that is legal for it.
-    const uk_index_t splits = layout.offset | layout.stride0 | layout.stride1;
+    const uk_index_t splits = layout.offset | outer.stride | inner.stride;
     if ((splits & 1) != 0) return UK_STATUS_SPLIT_BYTE;
   }
   Checked c;
-  const uk_index_t reach0 = c.mul(layout.size0 - 1, layout.stride0);
-  const uk_index_t reach1 = c.mul(layout.size1 - 1, layout.stride1);
+  const uk_index_t outer_reach = c.mul(outer.size - 1, outer.stride);
+  const uk_index_t inner_reach = c.mul(inner.size - 1, inner.stride);
   const uk_index_t start =
-      c.add(layout.offset, c.add(reach0 < 0 ? reach0 : 0, reach1 < 0 ? reach1 : 0));
-  const uk_index_t length = c.add(magnitude(reach1), layout.run);
+      c.add(layout.offset, c.add(smaller(outer_reach, 0), smaller(inner_reach, 0)));
+  const uk_index_t length = c.add(magnitude(inner_reach), layout.run);
   const uk_index_t first_bits = c.mul(start, layout.bits);
   const uk_index_t length_bits = c.mul(length, layout.bits);
-  const uk_index_t stride_bits = c.mul(magnitude(layout.stride0), layout.bits);
+  const uk_index_t stride_bits = c.mul(magnitude(outer.stride), layout.bits);
   if (c.overflowed()) return UK_STATUS_OVERFLOW;
   rows->first =
       c.add(static_cast<uk_index_t>(reinterpret_cast<uintptr_t>(layout.base)), first_bits / 8);
-  rows->count = layout.size0;
+  rows->count = outer.size;
   rows->stride = stride_bits / 8;
   rows->length = c.add(length_bits, 7) / 8;
   const uk_index_t end =
@@ -62,13 +65,12 @@ uk_status_t rows_of(const Layout& described, Rows* rows) {
   return UK_STATUS_OK;
 }
 
-bool runs_are_disjoint(const Layout& described) {
-  if (is_empty(described)) return true;
-  const Layout layout = nested(described);
-  const bool inner = layout.size1 <= 1 || magnitude(layout.stride1) >= layout.run;
-  const uk_index_t inner_reach = (layout.size1 - 1) * magnitude(layout.stride1) + layout.run;
-  const bool outer = layout.size0 <= 1 || magnitude(layout.stride0) >= inner_reach;
-  return inner && outer;
+bool runs_are_disjoint(const Layout& layout) {
+  if (is_empty(layout)) return true;
+  const auto [outer, inner] = nested(layout);
+  const bool inner_disjoint = inner.size <= 1 || magnitude(inner.stride) >= layout.run;
+  const uk_index_t inner_reach = (inner.size - 1) * magnitude(inner.stride) + layout.run;
+  return inner_disjoint && (outer.size <= 1 || magnitude(outer.stride) >= inner_reach);
 }
 
 bool rows_overlap(const Rows& a, const Rows& b) {

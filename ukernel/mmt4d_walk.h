@@ -8,11 +8,15 @@
 
 namespace uk {
 
-// The size of blocks that cover an extent: as few as a size of at most `most` allows, and all
-// alike, since a short one loads its operands for less work than the others do.
-inline uk_index_t equal_block(uk_index_t extent, uk_index_t most) {
-  const uk_index_t blocks = larger(ceil_div(extent, larger(most, 1)), 1);
-  return larger(ceil_div(extent, blocks), 1);
+// The size of blocks that cover an extent, of which one takes unit_bytes: as few blocks as fit
+// most_bytes each, or hold `least`, and all alike, since a short one loads its operands for less
+// work than the others do.
+inline uk_index_t equal_block(uk_index_t extent, uk_index_t unit_bytes, uk_index_t most_bytes,
+                              uk_index_t least = 1) {
+  // Most ops take this way, and the small ones of them would notice divisions.
+  if (extent <= least || extent * unit_bytes <= most_bytes) return larger(extent, 1);
+  const uk_index_t blocks = ceil_div(extent, larger(quotient(most_bytes, unit_bytes), least));
+  return ceil_div(extent, blocks);
 }
 
 struct Mmt4dWalk {
@@ -39,15 +43,15 @@ struct Mmt4dWalk {
     uk_index_t k_block = larger(k, 1);
     if (m > 1 && can_split_k) {
       const uk_index_t panels = rhs_blocks ? kLongPanelBytes : kPanelBytes;
-      k_block = equal_block(k, larger(panels / (lhs_step_bytes + rhs_step_bytes), 16));
+      k_block = equal_block(k, lhs_step_bytes + rhs_step_bytes, panels, 16);
     }
     uk_index_t m_block = 1, n_block = 1;
     if (rhs_blocks) {
       const uk_index_t block_bytes = smaller(m * k * lhs_step_bytes, kRhsBlockBytes);
-      n_block = equal_block(n, block_bytes / larger(k * rhs_step_bytes, 1));
+      n_block = equal_block(n, k * rhs_step_bytes, block_bytes);
     } else {
-      m_block = equal_block(m, kLhsBlockBytes / (lhs_step_bytes * k_block));
-      n_block = equal_block(n, kOutBlockBytes / (m_block * out_tile_bytes));
+      m_block = equal_block(m, lhs_step_bytes * k_block, kLhsBlockBytes);
+      n_block = equal_block(n, m_block * out_tile_bytes, kOutBlockBytes);
     }
     // A core prefetches by itself, but only so far ahead of each stream of reads, and up to the end
     // of a page. Where tiles wait for memory, two panels side by side may keep more on its way than

@@ -70,30 +70,15 @@ class Packer {
     }
   }
 
-  // The tile function reads a copy of the tiles' rows with the padding in place.
   void partial(uk_index_t i, uk_index_t j, uk_index_t count) {
-    const int bits = plan_.bits;
-    const uk_index_t r0 = i * plan_.rows, c0 = j * plan_.columns;
-    const uk_index_t width = count * plan_.columns;
-    const uk_index_t rows = smaller(plan_.rows, plan_.size0 - r0);
-    const uk_index_t columns = smaller(width, plan_.size1 - c0);
-    // Padding of an earlier call that left the same places free is still there.
-    const bool padded =
-        rows == padded_rows_ && columns == padded_columns_ && width == padded_width_;
-    const uk_index_t row_bytes = ceil_div(width * bits, 8), bytes = ceil_div(columns * bits, 8);
-    for (uk_index_t r = 0; r < rows; ++r) {
-      char* row = scratch_ + r * row_bytes;
-      __builtin_memcpy(row, at(in_, plan_.element(r0 + r, c0), bits), static_cast<size_t>(bytes));
-      if (columns * bits % 8 != 0) {  // what follows a last low nibble is not the matrix's
-        row[bytes - 1] = static_cast<char>((row[bytes - 1] & 0x0F) | (padding_ & 0xF0));
-      }
-      if (!padded) pad(row + bytes, row_bytes - bytes);
-    }
-    if (!padded) pad(scratch_ + rows * row_bytes, (plan_.rows - rows) * row_bytes);
-    padded_rows_ = rows;
-    padded_columns_ = columns;
-    padded_width_ = width;
-    function_(tile(i, j), scratch_, count, plan_.tiles_stride1, row_bytes * 8 / bits);
+    const uk_index_t row_size = stage(i, j, 1, count * plan_.columns);
+    function_(tile(i, j), scratch_, count, plan_.tiles_stride1, row_size);
+  }
+
+  // Side by side in the copy: one call for all, by when what was copied in parts is in the cache.
+  void partial_column(uk_index_t i, uk_index_t j, uk_index_t count) {
+    const uk_index_t row_size = stage(i, j, count, plan_.columns);
+    function_(tile(i, j), scratch_, count, plan_.tiles_stride0, row_size);
   }
 
   void element_by_element(uk_index_t i, uk_index_t j) {
@@ -182,6 +167,39 @@ class Packer {
 
   char* tile(uk_index_t i, uk_index_t j) const { return at(out_, plan_.tile(i, j), plan_.bits); }
 
+  // Of a stage of tiles that are not full: `runs` side by side, `width` elements each, of which
+  // `rows` rows and `columns` columns are the matrix's.
+  struct Stage {
+    uk_index_t runs, width, rows, columns;
+  };
+
+  // Fills the scratch for the tile function with the runs from tile (i, j) on, each a row of tiles
+  // below the other, and their padding. Returns how many elements it has in a row.
+  uk_index_t stage(uk_index_t i, uk_index_t j, uk_index_t runs, uk_index_t width) {
+    const int bits = plan_.bits;
+    const uk_index_t r0 = i * plan_.rows, c0 = j * plan_.columns;
+    const Stage next = {runs, width, smaller(plan_.rows, plan_.size0 - r0),
+                        smaller(width, plan_.size1 - c0)};
+    const uk_index_t run_bytes = ceil_div(width * bits, 8);
+    const uk_index_t row_bytes = runs * run_bytes, bytes = ceil_div(next.columns * bits, 8);
+    // Padding of an earlier call that left the same places free is still there.
+    const bool padded = next.runs == staged_.runs && next.width == staged_.width &&
+                        next.rows == staged_.rows && next.columns == staged_.columns;
+    if (!padded) pad(scratch_, plan_.rows * row_bytes);
+    const RowParts parts = {next.rows, bytes, row_bytes, plan_.stride0 * bits / 8};
+    for (uk_index_t run = 0; run < runs; ++run) {
+      copy_row_parts(scratch_ + run * run_bytes, row(i + run, j), parts);
+    }
+    if (next.columns * bits % 8 != 0) {  // what follows a last low nibble is not the matrix's
+      for (uk_index_t run = 0; run < next.rows * runs; ++run) {
+        char& last = scratch_[run * run_bytes + bytes - 1];
+        last = static_cast<char>((last & 0x0F) | (padding_ & 0xF0));
+      }
+    }
+    staged_ = next;
+    return row_bytes * 8 / bits;
+  }
+
   // Calls store(place in the tile, is it an element, which one) for every place.
   template <class Store>
   void for_each_place(uk_index_t i, uk_index_t j, Store store) const {
@@ -227,7 +245,7 @@ class Packer {
   const void* in_;
   void* out_;
   uint64_t padding_;
-  uk_index_t padded_rows_ = -1, padded_columns_ = -1, padded_width_ = -1;
+  Stage staged_ = {};
   alignas(64) char scratch_[kScratchBytes];
 };
 

@@ -70,10 +70,43 @@ uk_status_t plan_tiles(const TileCopy& copy, TilePlan* plan);
 // matrix: one tile row, as many tiles of it as fit. So it does for a block that is not kDirect.
 constexpr uk_index_t kScratchBytes = 16 << 10;
 
+// Parts of rows of tiles that are not full, as of a tile that reaches beyond the matrix. A row is
+// `bytes`, from its neighbour `stride` bytes away.
+struct RowParts {
+  uk_index_t rows, bytes, to_stride, from_stride;
+};
+
+// Rows of kBytes to twice as many as two pieces, which may overlap.
+template <size_t kBytes>
+void copy_as_two(char* to, const char* from, const RowParts& parts) {
+  const uk_index_t second = parts.bytes - static_cast<uk_index_t>(kBytes);
+  for (uk_index_t r = 0; r < parts.rows; ++r, to += parts.to_stride, from += parts.from_stride) {
+    char head[kBytes], tail[kBytes];
+    __builtin_memcpy(head, from, kBytes);
+    __builtin_memcpy(tail, from + second, kBytes);
+    __builtin_memcpy(to, head, kBytes);
+    __builtin_memcpy(to + second, tail, kBytes);
+  }
+}
+
+// Calls for rows of a few bytes would take longer than the tiles do.
+inline void copy_row_parts(char* to, const char* from, const RowParts& parts) {
+  if (parts.bytes >= 16 && parts.bytes <= 32) return copy_as_two<16>(to, from, parts);
+  if (parts.bytes >= 8 && parts.bytes < 16) return copy_as_two<8>(to, from, parts);
+  if (parts.bytes >= 4 && parts.bytes < 8) return copy_as_two<4>(to, from, parts);
+  if (parts.bytes >= 2 && parts.bytes < 4) return copy_as_two<2>(to, from, parts);
+  for (uk_index_t r = 0; r < parts.rows; ++r) {
+    __builtin_memcpy(to + r * parts.to_stride, from + r * parts.from_stride,
+                     static_cast<size_t>(parts.bytes));
+  }
+}
+
 // Visits every tile that holds an element of the matrix. A Visitor has
 //   block(i, j, rows, count): full tiles (i, j) to (i + rows - 1, j + count - 1), a block or less;
 //   partial(i, j, count): tiles (i, j) to (i, j + count - 1), which fit the scratch and of which
-//   some are not full; element_by_element(i, j): one tile that has no function or does not fit.
+//   some are not full; partial_column(i, j, count): likewise tiles (i, j) to (i + count - 1, j),
+//   all of whose rows are there; element_by_element(i, j): one tile that has no function or does
+//   not fit.
 template <class Visitor>
 void visit_tiles(const TilePlan& plan, Visitor& visit) {
   const uk_index_t covered0 = ceil_div(plan.size0, plan.rows);
@@ -100,16 +133,23 @@ void visit_tiles(const TilePlan& plan, Visitor& visit) {
 
   // What is left: the right edge, then the bottom.
   const uk_index_t fit = plan.row ? quotient(kScratchBytes, tile_bytes) & -even : 0;
-  for (uk_index_t i = 0; i < covered0; ++i) {
-    const uk_index_t step = fit > 0 ? fit : 1;
-    for (uk_index_t j = i < whole0 ? whole1 : 0; j < covered1; j += step) {
+  const auto visit_row = [&](uk_index_t i, uk_index_t first) {
+    for (uk_index_t j = first; j < covered1; j += larger(fit, 1)) {
       if (fit > 0) {
         visit.partial(i, j, smaller(fit, covered1 - j));
       } else {
         visit.element_by_element(i, j);
       }
     }
+  };
+  if (fit > 0 && even == 1 && whole1 < covered1) {
+    for (uk_index_t i = 0; i < whole0; i += fit) {
+      visit.partial_column(i, whole1, smaller(fit, whole0 - i));
+    }
+  } else {
+    for (uk_index_t i = 0; i < whole0; ++i) visit_row(i, whole1);
   }
+  for (uk_index_t i = whole0; i < covered0; ++i) visit_row(i, 0);
 }
 
 }  // namespace uk

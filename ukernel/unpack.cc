@@ -38,17 +38,18 @@ class Unpacker {
     }
   }
 
-  // The tile function writes a copy of the tiles' rows, from which the padding is dropped.
   void partial(uk_index_t i, uk_index_t j, uk_index_t count) {
-    const uk_index_t r0 = i * plan_.rows, c0 = j * plan_.columns;
     const uk_index_t width = count * plan_.columns;
-    const uk_index_t rows = smaller(plan_.rows, plan_.size0 - r0);
-    const uk_index_t columns = smaller(width, plan_.size1 - c0);
-    const uk_index_t row_bytes = ceil_div(width * plan_.bits, 8);
-    function_(scratch_, tile(i, j), count, row_bytes * 8 / plan_.bits, plan_.tiles_stride1);
-    for (uk_index_t r = 0; r < rows; ++r) {
-      __builtin_memcpy(at(out_, plan_.element(r0 + r, c0), plan_.bits), scratch_ + r * row_bytes,
-                       static_cast<size_t>(columns * plan_.bits / 8));
+    function_(scratch_, tile(i, j), count, row_size(width), plan_.tiles_stride1);
+    copy_rows(i, j, width, 0, row_size(width));
+  }
+
+  // Side by side in the copy: one call for all.
+  void partial_column(uk_index_t i, uk_index_t j, uk_index_t count) {
+    const uk_index_t width = count * plan_.columns;
+    function_(scratch_, tile(i, j), count, width, plan_.tiles_stride0);
+    for (uk_index_t t = 0; t < count; ++t) {
+      copy_rows(i + t, j, plan_.columns, t * plan_.columns, width);
     }
   }
 
@@ -89,6 +90,23 @@ class Unpacker {
 
   const char* tile(uk_index_t i, uk_index_t j) const {
     return at(in_, plan_.tile(i, j), plan_.bits);
+  }
+
+  // Of a copy in whole bytes.
+  uk_index_t row_size(uk_index_t width) const {
+    return ceil_div(width * plan_.bits, 8) * 8 / plan_.bits;
+  }
+
+  // What the matrix has of `width` columns from tile (i, j) on, from a copy of the tile's rows that
+  // the tile function has left at `first` in the scratch, with the padding, which stays there.
+  void copy_rows(uk_index_t i, uk_index_t j, uk_index_t width, uk_index_t first,
+                 uk_index_t from_stride) {
+    const uk_index_t r0 = i * plan_.rows, c0 = j * plan_.columns;
+    const uk_index_t rows = smaller(plan_.rows, plan_.size0 - r0);
+    const uk_index_t columns = smaller(width, plan_.size1 - c0);
+    const int bits = plan_.bits;
+    copy_row_parts(row(i, j), at(scratch_, first, bits),
+                   {rows, columns * bits / 8, plan_.stride0 * bits / 8, from_stride * bits / 8});
   }
 
   // Calls store(element, its place in the tile) for every element of a tile.
