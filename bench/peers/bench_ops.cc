@@ -40,7 +40,7 @@ constexpr char kHelp[] =
     "              cache holds\n"
     "  GFLOP/s   of ukernel, median; integer operations are counted alike\n"
     "  peak%     of the rate of the best instruction, on registers alone, on as many threads\n"
-    "  read%     of the rate of reading as many bytes as the weights have (cold)\n"
+    "  read%     of the rate of reading the same packed weights (cold)\n"
     "  bound%    of what the lower of the two permits (cold)\n"
     "  scaling   ukernel's gain from the second thread, by the peak's (two threads)\n"
     "  <name>    ukernel's speed by that contestant's, the median of pairs of adjacent slices;\n"
@@ -91,7 +91,7 @@ struct Setting {
   uint64_t cpu_data[UK_CPU_DATA_FIELDS] = {};
   std::vector<const uk_contestant_t*> others;
   int pairs = 7;
-  Buffer lhs, weights, out, expected, memory;
+  Buffer lhs, weights, out, expected;
   bool wrong_result = false, above_peak = false;
 };
 
@@ -109,10 +109,24 @@ class Operation {
   const uk_contestant_t& contestant() const { return *contestant_; }
   void* data() const { return data_; }  // NULL: it has none for this problem
   Entrant entrant() const {
-    const int copies = problem_.copies;
-    return Entrant(callers(), kSliceSeconds, [this, copies](int thread, int64_t call) {
-      contestant_->run(data_, static_cast<int>(call % copies), thread);
-    });
+    if (problem_.copies > 1) {  // of one thread
+      return Entrant(1, kSliceSeconds,
+                     [this](int, int64_t) { contestant_->run(data_, next_copy(), 0); });
+    }
+    return Entrant(callers(), kSliceSeconds,
+                   [this](int thread, int64_t) { contestant_->run(data_, 0, thread); });
+  }
+  // Of this library's: reads its packed weights. The copy that comes next is read by either in
+  // turn, so that both find as little of it in the caches, and the same pages.
+  Entrant read_entrant() const {
+    const PackedWeights weights = packed_weights_of(data_);
+    const size_t bytes = weights.copy_bytes * static_cast<size_t>(weights.copies);
+    return Entrant(1, kSliceSeconds,
+                   [this, weights, read = fastest_read_loop(weights.data, bytes)](int, int64_t) {
+                     const auto copy = static_cast<size_t>(next_copy());
+                     read(weights.data + copy * weights.copy_bytes,
+                          weights.copy_bytes / kReadBlock);
+                   });
   }
   void compute() const {
     run_on_threads(callers(), [this](int thread) { contestant_->run(data_, 0, thread); });
@@ -121,10 +135,12 @@ class Operation {
 
  private:
   int callers() const { return contestant_->callers_split ? problem_.threads : 1; }
+  int next_copy() const { return next_copy_ = (next_copy_ + 1) % problem_.copies; }
 
   const uk_contestant_t* contestant_;
   uk_problem_t problem_;
   void* data_;
+  mutable int next_copy_ = 0;
 };
 
 // A register-only loop, for as long as a slice of the clock needs.
@@ -143,12 +159,6 @@ class PeakEntrant {
   const PeakLoop& loop_;
   uint64_t rounds_;
 };
-
-// Reads what is larger than the last-level cache.
-Entrant read_entrant(const char* data, size_t bytes) {
-  const ReadLoop read = fastest_read_loop(data, bytes);
-  return Entrant(1, kSliceSeconds, [=](int, int64_t) { read(data, bytes / kReadBlock); });
-}
 
 uk_problem_t make_problem(const Cell& cell, Setting& setting) {
   const OpShape& s = cell.shape;
@@ -212,13 +222,11 @@ double report_ratio(benchmark::UserCounters& counters, const std::string& name,
 // What an operation is compared with, beside other contestants, and the figures that come of it.
 class Yardsticks {
  public:
-  Yardsticks(const Cell& cell, const uk_problem_t& problem, const PeakLoop& loop, Buffer& memory)
+  Yardsticks(const Cell& cell, const uk_problem_t& problem, const PeakLoop& loop,
+             const Operation& own)
       : cell_(cell), peak_(loop) {
     entrants_.push_back(peak_.on(cell.threads));
-    if (cell.cold) {
-      read_bytes_ = bytes_beyond_cache() / kReadBlock * kReadBlock;
-      entrants_.push_back(read_entrant(memory.reserve(read_bytes_), read_bytes_));
-    }
+    if (cell.cold) entrants_.push_back(own.read_entrant());
     if (cell.threads > 1) {
       uk_problem_t on_one = problem;
       on_one.threads = 1;
@@ -235,10 +243,7 @@ class Yardsticks {
     double highest = report_ratio(counters, "peak%", pairs[0],
                                   100 * cell_.ops() / (peak_.ops() * cell_.threads));
     if (cell_.cold) {
-      const double of_read = report_ratio(
-          counters, "read%", pairs[1],
-          100 * static_cast<double>(cell_.weight_bytes()) / static_cast<double>(read_bytes_));
-      highest = std::max(highest, of_read);
+      highest = std::max(highest, report_ratio(counters, "read%", pairs[1], 100));
       counters["bound%"] = highest;
     }
     if (cell_.threads > 1) {
@@ -254,7 +259,6 @@ class Yardsticks {
  private:
   const Cell& cell_;
   PeakEntrant peak_;
-  size_t read_bytes_ = 0;
   std::unique_ptr<Operation> on_one_thread_;
   std::vector<Entrant> entrants_;
 };
@@ -283,7 +287,7 @@ void run_cell(benchmark::State& state, const Cell& cell, int64_t cells_of_kind, 
     state.SkipWithError(error.c_str());
     return;
   }
-  const Yardsticks yardsticks(cell, problem, *loop, setting->memory);
+  const Yardsticks yardsticks(cell, problem, *loop, own);
   std::vector<Entrant> entrants = yardsticks.entrants();
   for (const auto& other : others) entrants.push_back(other->entrant());
   const Pace pace = {setting->pairs, kSecondsPerPair * setting->pairs,

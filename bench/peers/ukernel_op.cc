@@ -187,4 +187,9 @@ const uk_tile_row_t* tile_of(const void* operation) {
   return static_cast<const Operation*>(operation)->tile;
 }
 
+PackedWeights packed_weights_of(const void* operation) {
+  const auto& op = *static_cast<const Operation*>(operation);
+  return {op.packed_weights.data(), op.copy_bytes, op.problem.copies};
+}
+
 }  // namespace uk::bench

@@ -17,6 +17,14 @@ extern const uk_contestant_t kNaive;
 // The tile that either uses in an operation.
 const uk_tile_row_t* tile_of(const void* operation);
 
+// All copies of an operation's packed weights, one behind the other.
+struct PackedWeights {
+  const char* data;
+  size_t copy_bytes;
+  int copies;
+};
+PackedWeights packed_weights_of(const void* operation);
+
 }  // namespace uk::bench
 
 #endif  // UKERNEL_BENCH_PEERS_UKERNEL_OP_H_
