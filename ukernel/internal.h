@@ -121,8 +121,9 @@ constexpr uk_index_t kLhsBlockBytes = 1 << 20;    // the LHS panels that an RHS 
 constexpr uk_index_t kOutBlockBytes = 64 << 10;   // OUT stays in L2 between two blocks of K
 constexpr uk_index_t kStreamBytes = 4 << 20;      // an RHS this large comes from memory
 constexpr uk_index_t kSideBySideBytes = 4 << 10;  // of each of two panels that are read in turns
+constexpr uk_index_t kLongLhsBytes = 256 << 10;   // a panel that two of the RHS should share
 constexpr uk_index_t kMemoryBytes = 2;            // in a quarter cycle: what a core reads at most
-constexpr uk_index_t kLoneRowBytes = 4;  // the same, of a row whose loads do not run far ahead
+constexpr uk_index_t kReadingBytes = 4;  // the same, where a tile does little else than read more
 
 // Of OUT in the largest tile that has a function: M0 and N0 reach 64. Under UNPACK_OUT one that
 // reaches beyond the matrix is in the op's stack.

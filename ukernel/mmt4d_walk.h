@@ -55,18 +55,19 @@ struct Mmt4dWalk {
     }
     // A core prefetches by itself, but only so far ahead of each stream of reads, and up to the end
     // of a page. Where tiles wait for memory, two panels side by side may keep more on its way than
-    // prefetches for one do; where they have more to do with what they read, prefetches cost less.
-    // The loads of a single row run far ahead by themselves, unless there is much to do between
-    // them.
-    const bool side_by_side = reads_rhs_once() && panels > 1 && m0 > 1 && can_split_k &&
-                              rhs_step_bytes > kMemoryBytes * step_cost;
-    const bool runs_ahead = m0 == 1 && !(reads_rhs_once() && panels == 1 &&
-                                         rhs_step_bytes <= kLoneRowBytes * step_cost);
+    // prefetches for one do; they also share an LHS panel that is too long for L1. Where tiles have
+    // more to do with what they read, prefetches cost less. The loads of a single row run far ahead
+    // by themselves, unless there is much to do between them.
+    const bool waits = reads_rhs_once() && panels > 1 && rhs_step_bytes > kMemoryBytes * step_cost;
+    const bool mostly_reads = rhs_step_bytes > kReadingBytes * step_cost;
+    const bool side_by_side =
+        waits && m0 > 1 && can_split_k && (mostly_reads || k * lhs_step_bytes >= kLongLhsBytes);
+    const bool runs_ahead = m0 == 1 && !(reads_rhs_once() && panels == 1 && !mostly_reads);
     if (side_by_side) {
       n_block = 2;
       k_block = larger(kSideBySideBytes / rhs_step_bytes, 1);
     }
-    const bool prefetch = rhs_streams() && !runs_ahead && !side_by_side;
+    const bool prefetch = rhs_streams() && !runs_ahead && !waits;
 
     const auto one_block = [&](uk_index_t i0, uk_index_t j0) {
       for (uk_index_t k_from = 0; k_from == 0 || k_from < k; k_from += k_block) {

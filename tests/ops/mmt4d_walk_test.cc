@@ -38,8 +38,9 @@ Mmt4dWalk few_rows(uk_index_t m0, int step_cost, int panels) {
           panels};
 }
 
-// Of a step that costs this much, few_rows waits for memory, or has more to do.
-constexpr int kCheap = 16, kDear = 100;
+// Of a step that costs this much, few_rows waits for memory, takes as long itself, or has more to
+// do.
+constexpr int kCheap = 16, kModerate = 48, kDear = 100;
 
 TEST(Mmt4dWalk, GivesEachTileAllStepsInOrder) {
   std::vector<Mmt4dWalk> walks = {
@@ -122,8 +123,18 @@ TEST(Mmt4dWalk, PrefetchesOnePanelOfAStreamingRhs) {
   }
 }
 
-TEST(Mmt4dWalk, ReadsTwoPanelsInTurnsWhereTilesWait) {
-  const Mmt4dWalk walk = few_rows(4, kCheap, 2);
+// A row's tiles in order, as long as the core keeps up by itself.
+TEST(Mmt4dWalk, NeitherPrefetchesNorTakesTurnsWhereTilesHardlyWait) {
+  Mmt4dWalk walk = few_rows(4, kModerate, 2);
+  const std::vector<Call> calls = calls_of(walk);
+  ASSERT_EQ(static_cast<size_t>(walk.n), calls.size());
+  for (const Call& call : calls) ASSERT_FALSE(call.prefetches);
+}
+
+class Mmt4dWalkInTurns : public ::testing::TestWithParam<Mmt4dWalk> {};
+
+TEST_P(Mmt4dWalkInTurns, ReadsTwoPanels) {
+  const Mmt4dWalk walk = GetParam();
   const std::vector<Call> calls = calls_of(walk);
   size_t at = 0;
   ASSERT_EQ(1, walk.n % 2);
@@ -137,6 +148,14 @@ TEST(Mmt4dWalk, ReadsTwoPanelsInTurnsWhereTilesWait) {
     EXPECT_FALSE(call.prefetches);
   }
 }
+
+// Where tiles wait for memory, or the LHS panel is long.
+INSTANTIATE_TEST_SUITE_P(Walks, Mmt4dWalkInTurns,
+                         ::testing::Values(few_rows(4, kCheap, 2),
+                                           few_rows(kLongLhsBytes / 4000 + 1, kModerate, 2)),
+                         [](const auto& tested) {
+                           return tested.index == 0 ? "Waits" : "LongLhs";
+                         });
 
 TEST(Mmt4dWalk, PrefetchesForOneRowThatHasMuchToDo) {
   const auto prefetches = [](const Mmt4dWalk& walk) { return calls_of(walk)[0].prefetches; };
