@@ -471,10 +471,12 @@ class LhsStage:
     def step_units(self) -> int:
         return self.plan.tile.m0 * self.plan.units
 
-    def statements(self, units: int) -> list[Statement]:
+    def load(self, units: int) -> str:
+        return _load(units, self.p.lhs_unit_bytes, self.vector_units, "from")
+
+    def statements(self, loaded: str) -> list[Statement]:
         assert self.p.stage_lhs is not None
-        load = _load(units, self.p.lhs_unit_bytes, self.vector_units, "from")
-        return _applied(self.p.stage_lhs, "rows", load)
+        return _applied(self.p.stage_lhs, "rows", loaded)
 
 
 class RowSums:
@@ -525,10 +527,6 @@ class RowSums:
     def row_lanes(self) -> int:
         return self.plan.units * self.p.lhs_unit_bytes // 4
 
-    @property
-    def lanes(self) -> int:
-        return self.period_vectors * self.p.lanes
-
 
 # ---------------------------------------------------------------- a tile
 
@@ -568,6 +566,11 @@ class TileSource:
         sums = self.p.panel_row_sums.format(rows=self.plan.tile.m0, panel="lhs",
                                             bytes=f"{steps} * {self.lhs_step}")
         return f"store_{bits}<{bits // 8}>(row_sums, {self.p.acc_to_int.format(x=sums)})"
+
+    @property
+    def takes_row_sums(self) -> bool:
+        """Whether a block's function is told what to take off, or where to leave it."""
+        return self.p.sums_rows and not (self.plan.sums_while_staging and self.plan.stages_in_block)
 
     def set1(self, value: str) -> str:
         return set1(self.p.isa, value)
@@ -619,7 +622,7 @@ class TileSource:
         rhs = "staged_rhs" if plan.stages_rhs else "rhs"
         found = [self._out_of(block), _offset(lhs, self.lhs_offset(block)), _offset(rhs, self.rhs_offset(block)),
                  self._block_steps, "flags"]
-        if self.p.sums_rows:
+        if self.takes_row_sums:
             found.append(_offset("row_sums", 4 * block.row))
         return ", ".join(found)
 

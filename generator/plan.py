@@ -22,6 +22,9 @@ STAGE_BYTES = 8 << 10  # of each staged operand: both stay in L1 beside the pane
 # those before are still under way. Of a single row twice as many.
 STEPS_IN_BLOCK = 16
 
+# Of a K loop beside which rows are staged, to sum them there: the sums, and the factor.
+SUM_REGISTERS = 2
+
 # What staged columns must leave of the cycles: results pass through memory more often, and each block starts
 # anew, which the bound does not have.
 STAGING_WORTH = 0.88
@@ -191,6 +194,18 @@ class Plan:
                 and self.tile.m0 < p.lanes and p.lanes % self.tile.m0 == 0)
 
     @property
+    def sums_while_staging(self) -> bool:
+        """Whether rows are summed as they are staged: where a lane of what is loaded always belongs to the same
+        row. In a pass of its own over the rows, memory would wait at the start of each panel."""
+        p = self.primitive
+        fills_vectors = p.lanes * p.lhs_unit_bytes == p.parts * p.isa.vector_bytes
+        if not (p.sums_rows_before and self.stages_lhs and fills_vectors):
+            return False
+        if p.lanes // p.parts % (self.tile.m0 * self.units) != 0:
+            return False
+        return not self.stages_in_block or self._registers + SUM_REGISTERS <= p.isa.registers
+
+    @property
     def f32_scratch(self) -> bool:
         """The accumulators of a staged tile pass through memory: not through a 16-bit OUT, unless
         they are rounded to it at every step."""
@@ -237,16 +252,24 @@ class Plan:
         in_block = STEPS_IN_BLOCK if self.tile.m0 > 1 else 2 * STEPS_IN_BLOCK
         return max(1, min(most, in_block) if self.stages_in_block else most)
 
+    @property
+    def _shapes(self) -> list[tuple[int, int]]:
+        """Rows and vectors of the blocks."""
+        return sorted({(b.rows, self.vectors(b.columns)) for b in self.blocks}, reverse=True)
+
+    @property
+    def _registers(self) -> int:
+        return max(registers_needed(self.primitive, rows, vectors, self.stages_decoded)
+                   for rows, vectors in self._shapes)
+
     def describe(self) -> str:
-        p = self.primitive
-        shapes = sorted({(b.rows, self.vectors(b.columns)) for b in self.blocks}, reverse=True)
+        p, shapes = self.primitive, self._shapes
         blocks = " and ".join(f"{rows} rows x {v} vectors" for rows, v in shapes)
         staged = [name for name, on in (("LHS", self.stages_lhs), ("RHS", self.stages_rhs)) if on]
-        registers = max(registers_needed(p, r, v, self.stages_decoded) for r, v in shapes)
         return (f"{len(self.blocks)} block{'s' if len(self.blocks) > 1 else ''} of {blocks} of "
                 f"{f'{p.acc_rows} x ' if p.acc_rows > 1 else ''}{p.acc_columns} lanes, "
                 f"{self.dots} dot{'s' if self.dots > 1 else ''} of {p.k * self.spread} a k step, "
-                f"{registers} of {p.isa.registers} registers"
+                f"{self._registers} of {p.isa.registers} registers"
                 + (f", {self.spread} partial sums" if self.spread > 1 else "")
                 + (f", {' and '.join(staged)} staged" if staged else ""))
 
