@@ -357,11 +357,13 @@ UK_INLINE Pointer step(Pointer at, uk_index_t stride) {
   return at;
 }
 
-// A core does not see in time where so many rows go on: each line read asks for one further on.
+// A core does not see in time where so many rows go on: each line read asks for one further on, to
+// L2: rows a power of two apart would push each other out of L1.
 constexpr int kAheadBytes = 512;
 
 UK_INLINE void prefetch_ahead(const char* row) {  // perhaps past the end, which no pointer may be
-  __builtin_prefetch(reinterpret_cast<const char*>(reinterpret_cast<uintptr_t>(row) + kAheadBytes));
+  __builtin_prefetch(reinterpret_cast<const char*>(reinterpret_cast<uintptr_t>(row) + kAheadBytes),
+                     0, 2);
 }
 
 // Rows -> columns. The lanes of a vector come from different rows, so that it ends up as a long
@@ -439,8 +441,11 @@ struct LaneBlock {
 // of a row that is visited twice.
 constexpr int kHeldVectors = kVectorBytes == 64 ? 32 : 16;
 
-// What a run makes of the tiles: it stays in L1 until all rows have come.
+// What a run makes of the tiles, where blocks make parts of their lines: it stays in L1 until all
+// rows have come. Whole lines need not wait, and from memory a core reads 16 rows that go on twice
+// as fast as 32.
 constexpr int kRunTilesBytes = 16 << 10;
+constexpr int kWholeRunBytes = 1 << 30;
 
 // In blocks of kBlockRows rows by a cache line, the last block moved back where they do not divide
 // kRows. The next block follows after a run of lines.
@@ -451,8 +456,8 @@ UK_INLINE void transpose_lanes(const Columns& out, const char* in, uk_index_t in
   constexpr int kLineColumns = kLineBytes / kUnit;
   constexpr int kSets =
       least(kLineColumns / Block::kColumns, larger(kHeldVectors / Block::kVectors, 1));
-  constexpr int kRunLines =
-      kRows > kBlockRows ? larger(kRunTilesBytes / (kRows * kLineBytes), 1) : 1;
+  constexpr int kRunBytes = kBlockRows * kUnit % kLineBytes == 0 ? kWholeRunBytes : kRunTilesBytes;
+  constexpr int kRunLines = kRows > kBlockRows ? larger(kRunBytes / (kRows * kLineBytes), 1) : 1;
   constexpr int kRunColumns = kRunLines * kLineColumns;
   const uk_index_t whole = columns & -kLineColumns;
   for (uk_index_t run = 0; run < whole; run += kRunColumns) {
