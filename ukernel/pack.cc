@@ -55,7 +55,6 @@ class Packer {
     if (output == BlockOutput::kRestacked) return restack(i, j, rows, count);
     const uk_index_t column_size = rows * plan_.tile_size();
     const uk_index_t column_bytes = column_size * plan_.bits / 8;
-    if (output == BlockOutput::kStreamed) prefetch(i, j + count, rows, count);
     pack_block(scratch_, i, j, rows, count, plan_.tile_size(), column_size);
     if (output == BlockOutput::kStreamed && rows == 1 && plan_.tiles_stride1 == column_size) {
       return stream_run(tile(i, j), scratch_, count * column_bytes);
@@ -115,14 +114,20 @@ class Packer {
     fill(out, bytes * 8 / bits, padding_, bits);
   }
 
-  // Of a block's rows that come from memory too little is read at a time for the hardware to see
-  // where they go on.
-  void prefetch(uk_index_t i, uk_index_t j, uk_index_t rows, uk_index_t count) const {
-    if (j + count > quotient(plan_.size1, plan_.columns)) return;
+  // The parts of rows that are packed some rows of the matrix after these. Apart from the loops
+  // that copy.
+  UK_NOINLINE void prefetch_below(uk_index_t i, uk_index_t j, uk_index_t rows,
+                                  uk_index_t count) const {
+    const uk_index_t below = i + ceil_div(kRowsAhead, plan_.rows);
+    if (below + rows > quotient(plan_.size0, plan_.rows)) return;
     const uk_index_t width = count * plan_.columns * plan_.bits / 8;
     for (uk_index_t r = 0; r < rows * plan_.rows; ++r) {
-      const char* next = row(i, j) + r * plan_.stride0 * plan_.bits / 8;
-      for (uk_index_t at = 0; at < width; at += kLineBytes) __builtin_prefetch(next + at, 0, 2);
+      const char* next = row(below, j) + r * plan_.stride0 * plan_.bits / 8;
+      for (uk_index_t at = 0; at < width; at += kLineBytes) {
+        __builtin_prefetch(next + at, 0, 2);
+        // GCC takes a function that does nothing else for one without effect, and drops its calls.
+        __asm__ volatile("");
+      }
     }
   }
 
@@ -133,6 +138,7 @@ class Packer {
     if (tall_) {
       const uk_index_t at_once = plan_.blocks.tall_tile_rows;
       for (; rows >= at_once; rows -= at_once, i += at_once) {
+        if (plan_.blocks.prefetches) prefetch_below(i, j, at_once, count);
         tall_(out, row(i, j), count, out_stride1 * bits / tall_bits,
               plan_.stride0 * bits / tall_bits);
         out = at(out, at_once * out_stride0, bits);
@@ -144,6 +150,7 @@ class Packer {
   void pack_rows(char* out, uk_index_t i, uk_index_t j, uk_index_t rows, uk_index_t count,
                  uk_index_t out_stride0, uk_index_t out_stride1) const {
     for (uk_index_t r = 0; r < rows; ++r) {
+      if (plan_.blocks.prefetches) prefetch_below(i + r, j, 1, count);
       char* const to = at(out, r * out_stride0, plan_.bits);
       function_(to, row(i + r, j), count, out_stride1, plan_.stride0);
     }

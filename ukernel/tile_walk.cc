@@ -343,9 +343,24 @@ void make_streamed_rows(const TileCopy& copy, const TilePlan& plan, Blocks* bloc
   blocks->output = BlockOutput::kStreamed;
 }
 
-Blocks make_blocks(const TileCopy& copy, const TilePlan& plan) {
-  Blocks blocks = {
-      larger(plan.tiles0, 1), larger(plan.tiles1, 1), true, BlockOutput::kDirect, nullptr, 0, 0};
+// Of a matrix too large for the caches a pack takes a small part of each row: a core does not see
+// where the next parts are, unless each goes on for a page.
+bool prefetches_rows(const TileCopy& copy, const TilePlan& plan) {
+  const uk_index_t part_bytes = plan.size1 * plan.bits / 8;
+  const uk_index_t row_bytes = plan.stride0 * plan.bits / 8;
+  return copy.op == UK_OP_PACK && part_bytes >= kRowPartBytes && part_bytes < kPageBytes &&
+         4 * part_bytes <= row_bytes && plan.size0 * row_bytes >= kStreamedCopyBytes;
+}
+
+Blocks choose_blocks(const TileCopy& copy, const TilePlan& plan) {
+  Blocks blocks = {larger(plan.tiles0, 1),
+                   larger(plan.tiles1, 1),
+                   true,
+                   BlockOutput::kDirect,
+                   nullptr,
+                   0,
+                   0,
+                   false};
   const bool far_apart =
       plan.tiles_stride1 > plan.tile_size() && plan.tiles_stride0 < plan.tiles_stride1;
   if (!far_apart) {
@@ -373,6 +388,12 @@ Blocks make_blocks(const TileCopy& copy, const TilePlan& plan) {
     blocks.tiles = smaller(blocks.tiles, quotient(kScratchBytes, tile_bytes) & -even);
     blocks.tile_rows = quotient(kScratchBytes, blocks.tiles * tile_bytes);
   }
+  return blocks;
+}
+
+Blocks make_blocks(const TileCopy& copy, const TilePlan& plan) {
+  Blocks blocks = choose_blocks(copy, plan);
+  blocks.prefetches = prefetches_rows(copy, plan);
   return blocks;
 }
 

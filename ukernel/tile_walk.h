@@ -38,6 +38,7 @@ struct Blocks {
   const uk_tile_row_t* tall;
   int tall_bits;
   uk_index_t tall_tile_rows;
+  bool prefetches;  // parts of rows of the matrix, some rows ahead
 };
 
 // The same in one form. Dimensions 0 and 1 are the matrix's, also for the tiles; dimension 1 is the
