@@ -28,23 +28,19 @@ UK_INLINE __m256 round_to_bf16(__m256 f) {
       _mm256_and_si256(biased, _mm256_set1_epi32(static_cast<int>(0xFFFF0000))));
 }
 
+// product + addend, rounded to odd: of a sum that is inexact the last bit becomes one, after it has
+// moved towards zero if it is too large. The error is what Fast2Sum (Dekker) gives of the larger
+// addend; of the smaller one that is zero or has the same sign, as roundings are monotonic.
 UK_INLINE __m256 add_round_to_odd(__m256 product, __m256 addend) {
-  const __m256 sum = _mm256_add_ps(product, addend);
-  const __m256 product_part = _mm256_sub_ps(sum, addend);  // TwoSum (Knuth): lost is exact
-  const __m256 lost = _mm256_add_ps(_mm256_sub_ps(product, product_part),
-                                    _mm256_sub_ps(addend, _mm256_sub_ps(sum, product_part)));
-  const __m256i bits = _mm256_castps_si256(sum);
-  // Ordered: the NaN that an infinite sum leaves in `lost` must not move it.
-  const __m256i inexact =
-      _mm256_castps_si256(_mm256_cmp_ps(lost, _mm256_setzero_ps(), _CMP_NEQ_OQ));
-  const __m256i even =
-      _mm256_sub_epi32(_mm256_and_si256(bits, _mm256_set1_epi32(1)), _mm256_set1_epi32(1));
-  // +1 grows the magnitude, -1 shrinks it: by whether the signs of sum and lost agree.
-  const __m256i signs_differ =
-      _mm256_srai_epi32(_mm256_xor_si256(bits, _mm256_castps_si256(lost)), 31);
-  const __m256i step = _mm256_or_si256(signs_differ, _mm256_set1_epi32(1));
-  return _mm256_castsi256_ps(
-      _mm256_add_epi32(bits, _mm256_and_si256(step, _mm256_and_si256(inexact, even))));
+  const __m256 sum = _mm256_add_ps(product, addend), zero = _mm256_setzero_ps();
+  const __m256 error = _mm256_or_ps(_mm256_sub_ps(_mm256_sub_ps(sum, addend), product),
+                                    _mm256_sub_ps(_mm256_sub_ps(sum, product), addend));
+  const __m256 outwards = _mm256_xor_ps(error, _mm256_and_ps(sum, _mm256_set1_ps(-0.0f)));
+  // Ordered: the NaN that an infinite sum leaves there must not move it.
+  const __m256i too_large = _mm256_castps_si256(_mm256_cmp_ps(outwards, zero, _CMP_GT_OQ));
+  const __m256i inexact = _mm256_castps_si256(_mm256_cmp_ps(outwards, zero, _CMP_NEQ_OQ));
+  const __m256i towards_zero = _mm256_add_epi32(_mm256_castps_si256(sum), too_large);
+  return _mm256_castsi256_ps(_mm256_or_si256(towards_zero, _mm256_srli_epi32(inexact, 31)));
 }
 
 UK_INLINE __m128i f32_to_bf16(__m256 f) {

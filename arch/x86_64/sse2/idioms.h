@@ -126,23 +126,20 @@ UK_INLINE __m128i f32_to_f16(__m128 f) {
   return low_halves(_mm_or_si128(rounded, sign));
 }
 
-// product + addend, rounded to odd: where the sum is inexact and its last bit even, it moves by one
-// unit in the last place towards what was lost, which makes the bit odd.
+// product + addend, rounded to odd: of a sum that is inexact the last bit becomes one, after it has
+// moved towards zero if it is too large. The error is what Fast2Sum (Dekker) gives of the larger
+// addend; of the smaller one that is zero or has the same sign, as roundings are monotonic.
 UK_INLINE __m128 add_round_to_odd(__m128 product, __m128 addend) {
-  const __m128 sum = _mm_add_ps(product, addend);
-  const __m128 product_part = _mm_sub_ps(sum, addend);  // TwoSum (Knuth): lost is exact
-  const __m128 lost = _mm_add_ps(_mm_sub_ps(product, product_part),
-                                 _mm_sub_ps(addend, _mm_sub_ps(sum, product_part)));
-  const __m128i bits = _mm_castps_si128(sum);
-  // Ordered comparisons: the NaN that an infinite sum leaves in `lost` must not move it.
-  const __m128 zero = _mm_setzero_ps();
-  const __m128i inexact =
-      _mm_castps_si128(_mm_or_ps(_mm_cmplt_ps(lost, zero), _mm_cmpgt_ps(lost, zero)));
-  const __m128i even = _mm_sub_epi32(_mm_and_si128(bits, _mm_set1_epi32(1)), _mm_set1_epi32(1));
-  // +1 grows the magnitude, -1 shrinks it: by whether the signs of sum and lost agree.
-  const __m128i signs_differ = _mm_srai_epi32(_mm_xor_si128(bits, _mm_castps_si128(lost)), 31);
-  const __m128i step = _mm_or_si128(signs_differ, _mm_set1_epi32(1));
-  return _mm_castsi128_ps(_mm_add_epi32(bits, _mm_and_si128(step, _mm_and_si128(inexact, even))));
+  const __m128 sum = _mm_add_ps(product, addend), zero = _mm_setzero_ps();
+  const __m128 error = _mm_or_ps(_mm_sub_ps(_mm_sub_ps(sum, addend), product),
+                                 _mm_sub_ps(_mm_sub_ps(sum, product), addend));
+  const __m128 outwards = _mm_xor_ps(error, _mm_and_ps(sum, _mm_set1_ps(-0.0f)));
+  // Ordered comparisons: the NaN that an infinite sum leaves there must not move it.
+  const __m128i too_large = _mm_castps_si128(_mm_cmplt_ps(zero, outwards));
+  const __m128i too_small = _mm_castps_si128(_mm_cmplt_ps(outwards, zero));
+  const __m128i last_bit = _mm_srli_epi32(_mm_or_si128(too_large, too_small), 31);
+  const __m128i towards_zero = _mm_add_epi32(_mm_castps_si128(sum), too_large);
+  return _mm_castsi128_ps(_mm_or_si128(towards_zero, last_bit));
 }
 
 // The nearest f16, ties to even, as an f32. With f's exponent e, f + 1.5 * 2^(e+13) ends with the
@@ -164,24 +161,19 @@ UK_INLINE __m128 fma_rounded_to_f16(__m128 acc, __m128 a, __m128 b) {
   return round_to_f16(add_round_to_odd(_mm_mul_ps(a, b), acc));
 }
 
-// acc + a * b in double, rounded to odd there, which makes the conversion to f32 the only rounding
-// to nearest. Products of f32 are exact in double, and so is TwoSum as above.
+// acc + a * b in double, rounded to odd there as above, which makes the conversion to f32 the only
+// rounding to nearest. Products of f32 are exact in double.
 UK_INLINE __m128 fma_two_lanes(__m128 acc, __m128 a, __m128 b) {
   const __m128d product = _mm_mul_pd(_mm_cvtps_pd(a), _mm_cvtps_pd(b)), addend = _mm_cvtps_pd(acc);
-  const __m128d sum = _mm_add_pd(product, addend);
-  const __m128d product_part = _mm_sub_pd(sum, addend);
-  const __m128d lost = _mm_add_pd(_mm_sub_pd(product, product_part),
-                                  _mm_sub_pd(addend, _mm_sub_pd(sum, product_part)));
-  const __m128i bits = _mm_castpd_si128(sum), one = _mm_set1_epi64x(1);
-  const __m128d zero = _mm_setzero_pd();
-  const __m128i inexact =
-      _mm_castpd_si128(_mm_or_pd(_mm_cmplt_pd(lost, zero), _mm_cmpgt_pd(lost, zero)));
-  const __m128i even = _mm_sub_epi64(_mm_and_si128(bits, one), one);
-  // There is no 64-bit arithmetic shift: the sign of the upper 32 bits, in both halves of the lane.
-  const __m128i signs = _mm_srai_epi32(_mm_xor_si128(bits, _mm_castpd_si128(lost)), 31);
-  const __m128i step = _mm_or_si128(_mm_shuffle_epi32(signs, 0xF5), one);
-  const __m128i odd = _mm_add_epi64(bits, _mm_and_si128(step, _mm_and_si128(inexact, even)));
-  return _mm_cvtpd_ps(_mm_castsi128_pd(odd));
+  const __m128d sum = _mm_add_pd(product, addend), zero = _mm_setzero_pd();
+  const __m128d error = _mm_or_pd(_mm_sub_pd(_mm_sub_pd(sum, addend), product),
+                                  _mm_sub_pd(_mm_sub_pd(sum, product), addend));
+  const __m128d outwards = _mm_xor_pd(error, _mm_and_pd(sum, _mm_set1_pd(-0.0)));
+  const __m128i too_large = _mm_castpd_si128(_mm_cmplt_pd(zero, outwards));
+  const __m128i too_small = _mm_castpd_si128(_mm_cmplt_pd(outwards, zero));
+  const __m128i last_bit = _mm_srli_epi64(_mm_or_si128(too_large, too_small), 63);
+  const __m128i towards_zero = _mm_add_epi64(_mm_castpd_si128(sum), too_large);
+  return _mm_cvtpd_ps(_mm_castsi128_pd(_mm_or_si128(towards_zero, last_bit)));
 }
 
 // By contract an f32 FMA, then a second rounding to bf16. Mul and add would do for products that
