@@ -185,6 +185,8 @@ static void check_info(void) {
     const u32 has_tile = uk_mmt4d_info(&p, &row) == UK_STATUS_OK;
     CHECK(iree_uk_mmt4d_info(p.m0, p.n0, p.k0, p.flags, (const u64*)cpu) == has_tile, "type %u",
           p.flags);
+    CHECK(iree_uk_mmt4d_info(p.m0, p.n0, p.k0, p.flags | UK_MMT4D_UNPACK_OUT, (const u64*)cpu) == 0,
+          "type %u", p.flags);
     CHECK(iree_uk_mmt4d_info(3, 5, 2, p.flags, (const u64*)cpu) == 0, "type %u", p.flags);
     CHECK(iree_uk_mmt4d_info(3, 5, 2, p.flags | ALLOW_GENERIC_FALLBACK, (const u64*)cpu) == 0,
           "type %u", p.flags);

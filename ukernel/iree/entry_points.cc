@@ -55,6 +55,7 @@ void iree_uk_mmt4d(const void* lhs_buffer, iree_uk_index_t lhs_offset, iree_uk_i
 
 uint32_t iree_uk_mmt4d_info(int32_t M0, int32_t N0, int32_t K0, uint32_t flags,
                             const uint64_t* cpu_data) {
+  if (flags & UK_MMT4D_UNPACK_OUT) return 0;  // iree_uk_mmt4d has none for that
   uk_mmt4d_params_t params = {};
   params.struct_size = sizeof(params);
   params.m0 = M0;
