@@ -138,6 +138,7 @@ constexpr uk_index_t kSetsBytes = 2 << 10;     // lines that far apart fall into
 constexpr uk_index_t kOverlapBytes = 1 << 10;  // read before as much is written past them
 constexpr uk_index_t kStreamedBlockBytes = 8 << 10;  // where so little would be parts of lines
 constexpr uk_index_t kStreamedRowBytes = 128;        // of each row of the matrix, more or less
+constexpr uk_index_t kStreamedRunBytes = 128;        // lines written alone take twice as long
 constexpr uk_index_t kRowPartBytes = 512;  // from memory: shorter ones gain nothing by prefetches
 constexpr uk_index_t kPageBytes = 4 << 10;
 constexpr uk_index_t kRowsAhead = 8;   // that these ask for, of the matrix

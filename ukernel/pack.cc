@@ -41,6 +41,7 @@ class Packer {
       : plan_(plan),
         function_(function_of<uk_pack_tile_fn>(plan.row)),
         tall_(function_of<uk_pack_tile_fn>(plan.blocks.tall)),
+        stream_lines_(select_stream_lines(p.cpu_data)),
         in_(p.in),
         out_(p.out),
         padding_(p.padding_value) {
@@ -56,16 +57,17 @@ class Packer {
     const uk_index_t column_size = rows * plan_.tile_size();
     const uk_index_t column_bytes = column_size * plan_.bits / 8;
     pack_block(scratch_, i, j, rows, count, plan_.tile_size(), column_size);
-    if (output == BlockOutput::kStreamed && rows == 1 && plan_.tiles_stride1 == column_size) {
-      return stream_run(tile(i, j), scratch_, count * column_bytes);
+    const uk_index_t column_stride = plan_.tiles_stride1 * plan_.bits / 8;
+    if (output == BlockOutput::kStreamed) {
+      // Columns that follow each other, as tiles of one row may, are a single run.
+      const bool is_run = column_stride == column_bytes;
+      return stream_runs(stream_lines_,
+                         {tile(i, j), column_stride, scratch_,
+                          is_run ? count * column_bytes : column_bytes, is_run ? 1 : count});
     }
     for (uk_index_t c = 0; c < count; ++c) {
-      const char* column = scratch_ + c * column_bytes;
-      if (output == BlockOutput::kStreamed) {
-        stream_run(tile(i, j + c), column, column_bytes);
-      } else {
-        __builtin_memcpy(tile(i, j + c), column, static_cast<size_t>(column_bytes));
-      }
+      __builtin_memcpy(tile(i, j + c), scratch_ + c * column_bytes,
+                       static_cast<size_t>(column_bytes));
     }
   }
 
@@ -249,6 +251,7 @@ class Packer {
 
   const TilePlan& plan_;
   uk_pack_tile_fn *const function_, *const tall_;
+  StreamLines* const stream_lines_;
   const void* in_;
   void* out_;
   uint64_t padding_;

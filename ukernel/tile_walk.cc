@@ -300,14 +300,16 @@ bool make_staged(const TileCopy& copy, const TilePlan& plan, Blocks* blocks) {
   if (!past_caches) {
     const uk_index_t least = staged.tall ? staged.tall_tile_rows : 1;
     staged.tile_rows = least * larger(quotient(kRunBytes, least * tile_bytes), 1);
-  } else if (!staged.tall) {
+  } else if (staged.tall) {
+    staged.tile_rows *= larger(quotient(kStreamedRunBytes, staged.tile_rows * tile_bytes), 1);
+  } else {
     // Whole lines first: a run shorter than one passes nothing by. Of long rows one is read faster
     // than two in turns.
     const bool long_rows = copy.op == UK_OP_PACK && plan.rows == 1 && tile_bytes > kTallTileBytes;
     const uk_index_t run = long_rows ? tile_bytes : kRunBytes;
     const uk_index_t tile_rows =
         smaller(quotient(kStackedRows, plan.rows), quotient(run, tile_bytes));
-    staged.tile_rows = larger(tile_rows, ceil_div(kLineBytes, tile_bytes));
+    staged.tile_rows = larger(tile_rows, ceil_div(kStreamedRunBytes, tile_bytes));
   }
   const uk_index_t column_bytes = staged.tile_rows * tile_bytes;
   staged.down = copy.op == UK_OP_UNPACK;

@@ -18,6 +18,7 @@ class Unpacker {
       : plan_(plan),
         function_(function_of<uk_unpack_tile_fn>(plan.row)),
         tall_(function_of<uk_unpack_tile_fn>(plan.blocks.tall)),
+        stream_lines_(select_stream_lines(p.cpu_data)),
         in_(p.in),
         out_(p.out) {}
 
@@ -33,9 +34,8 @@ class Unpacker {
       unpack_block(at(scratch_, c * plan_.columns, plan_.bits), count * plan_.columns, i, j + c,
                    rows, at_once);
     }
-    for (uk_index_t r = 0; r < rows * plan_.rows; ++r) {
-      stream_run(at(row(i, j), r * plan_.stride0, plan_.bits), scratch_ + r * bytes, bytes);
-    }
+    const uk_index_t row_stride = plan_.stride0 * plan_.bits / 8;
+    stream_runs(stream_lines_, {row(i, j), row_stride, scratch_, bytes, rows * plan_.rows});
   }
 
   void partial(uk_index_t i, uk_index_t j, uk_index_t count) {
@@ -146,6 +146,7 @@ class Unpacker {
 
   const TilePlan& plan_;
   uk_unpack_tile_fn *const function_, *const tall_;
+  StreamLines* const stream_lines_;
   const void* in_;
   void* out_;
   alignas(64) char scratch_[kScratchBytes];

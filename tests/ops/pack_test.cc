@@ -540,9 +540,8 @@ constexpr LargeCase kLargeUnpacks[] = {
      Edge::end, true, true},
 };
 
-void check_large(uint32_t op, const PackType& type, const LargeCase& large) {
+void check_large(uint32_t op, const PackType& type, const LargeCase& large, const CpuData& cpu) {
   SCOPED_TRACE(large.what);
-  const CpuData cpu = host_cpu_data();
   const uk_index_t columns = type.bits == 4 ? 2 * large.columns : large.columns;
   const uk_index_t rows = uk::kStreamedCopyBytes * 8 / type.bits / columns;
   // Not whole blocks of tall tiles, and whole tiles only of two rows: there a block that reads too
@@ -560,15 +559,24 @@ void check_large(uint32_t op, const PackType& type, const LargeCase& large) {
   EXPECT_EQ(large.is_streamed, call.plan().blocks.output == uk::BlockOutput::kStreamed);
 }
 
-TEST_P(PackLarge, BothSidesOfTheStreamedSize) {
+void check_both_sides_of_the_streamed_size(const PackType& type, const CpuData& cpu) {
   for (const LargeCase& large : kLargePacks) {
-    check_large(UK_OP_PACK, GetParam(), large);
-    if (HasFatalFailure()) return;
+    check_large(UK_OP_PACK, type, large, cpu);
+    if (::testing::Test::HasFatalFailure()) return;
   }
   for (const LargeCase& large : kLargeUnpacks) {
-    check_large(UK_OP_UNPACK, GetParam(), large);
-    if (HasFatalFailure()) return;
+    check_large(UK_OP_UNPACK, type, large, cpu);
+    if (::testing::Test::HasFatalFailure()) return;
   }
+}
+
+TEST_P(PackLarge, BothSidesOfTheStreamedSize) {
+  check_both_sides_of_the_streamed_size(GetParam(), host_cpu_data());
+}
+
+// Streamed by stores of its own.
+TEST_P(PackLarge, BothSidesOfTheStreamedSizeAtTheBaseline) {
+  check_both_sides_of_the_streamed_size(GetParam(), CpuData{});
 }
 
 // Tiles one element wide, taller than those that stack: of a strip of them so many fit the scratch.
