@@ -141,9 +141,10 @@ constexpr uk_index_t kStreamedRowBytes = 128;        // of each row of the matri
 constexpr uk_index_t kStreamedRunBytes = 128;        // lines written alone take twice as long
 constexpr uk_index_t kRowPartBytes = 512;  // from memory: shorter ones gain nothing by prefetches
 constexpr uk_index_t kPageBytes = 4 << 10;
-constexpr uk_index_t kRowsAhead = 8;   // that these ask for, of the matrix
-constexpr uk_index_t kRunBytes = 512;  // longer runs down a column gain nothing more
-constexpr uk_index_t kTallRows = 32;   // the most rows of the matrix side by side in one tall tile
+constexpr uk_index_t kRowsAhead = 8;              // that these ask for, of the matrix
+constexpr uk_index_t kTilesAheadBytes = 4 << 10;  // that an unpack asks for
+constexpr uk_index_t kRunBytes = 512;             // longer runs down a column gain nothing more
+constexpr uk_index_t kTallRows = 32;  // the most rows of the matrix side by side in one tall tile
 constexpr uk_index_t kStackedRows = 16;  // the same in tiles one below the other
 
 // ---------------------------------------------------------------- params

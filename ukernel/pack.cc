@@ -126,9 +126,7 @@ class Packer {
     for (uk_index_t r = 0; r < rows * plan_.rows; ++r) {
       const char* next = row(below, j) + r * plan_.stride0 * plan_.bits / 8;
       for (uk_index_t at = 0; at < width; at += kLineBytes) {
-        __builtin_prefetch(next + at, 0, 2);
-        // GCC takes a function that does nothing else for one without effect, and drops its calls.
-        __asm__ volatile("");
+        prefetch_to_l2(reinterpret_cast<uintptr_t>(next + at));
       }
     }
   }

@@ -324,7 +324,7 @@ bool make_staged(const TileCopy& copy, const TilePlan& plan, Blocks* blocks) {
 
 // The same where rows of tiles are dense: a part of one at a time, so small that loads and
 // streaming stores overlap, but with whole lines of each of the matrix's rows. Where both cannot
-// be, longer parts are packed as fast as any; unpacked they are faster by way of the caches.
+// be, longer parts are packed as fast as any; unpacked they are where they are prefetched.
 void make_streamed_rows(const TileCopy& copy, const TilePlan& plan, Blocks* blocks) {
   if (!is_streamed(copy, plan) || plan.tiles_stride1 != plan.tile_size()) return;
   const bool is_pack = copy.op == UK_OP_PACK;
@@ -334,8 +334,9 @@ void make_streamed_rows(const TileCopy& copy, const TilePlan& plan, Blocks* bloc
   uk_index_t part = larger(smaller(plan.rows * 2 * kStreamedRowBytes, most), kOverlapBytes / 2);
   if (plan.bits < 8) part = 4 * kOverlapBytes;  // a call for so many tiles fills its own stage
   if (plan.rows > kStackedRows || even * tile_bytes > most) {
-    if (!is_pack || even * tile_bytes > kStreamedBlockBytes) return;
+    if (even * tile_bytes > kStreamedBlockBytes) return;
     part = kStreamedBlockBytes;
+    blocks->prefetches = !is_pack && plan.transposed;
   }
   static_assert(kStreamedBlockBytes <= kScratchBytes && 4 * kOverlapBytes <= kScratchBytes,
                 "any part fits the scratch");
@@ -395,7 +396,7 @@ Blocks choose_blocks(const TileCopy& copy, const TilePlan& plan) {
 
 Blocks make_blocks(const TileCopy& copy, const TilePlan& plan) {
   Blocks blocks = choose_blocks(copy, plan);
-  blocks.prefetches = prefetches_rows(copy, plan);
+  blocks.prefetches |= prefetches_rows(copy, plan);
   return blocks;
 }
 

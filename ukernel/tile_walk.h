@@ -38,8 +38,14 @@ struct Blocks {
   const uk_tile_row_t* tall;
   int tall_bits;
   uk_index_t tall_tile_rows;
-  bool prefetches;  // parts of rows of the matrix, some rows ahead
+  bool prefetches;  // a pack: parts of rows, some rows ahead; an unpack: tiles, some bytes ahead
 };
+
+// GCC takes a function that does nothing else for one without effect, and drops its calls.
+inline void prefetch_to_l2(uintptr_t address) {
+  __builtin_prefetch(reinterpret_cast<const char*>(address), 0, 2);
+  __asm__ volatile("");
+}
 
 // The same in one form. Dimensions 0 and 1 are the matrix's, also for the tiles; dimension 1 is the
 // contiguous one if the matrix has any, so a column-major matrix is described by its transpose.

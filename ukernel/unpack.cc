@@ -8,9 +8,10 @@ namespace uk {
 namespace {
 
 // Of a row of tiles that lie side by side in memory, the lines of several in turns are read at a
-// third of the speed of one tile after the other. A call for each tile takes longer than a smaller
-// one is worth.
-constexpr uk_index_t kLoneTileBytes = 256;
+// third of the speed of one tile after the other: of straight ones as large as this, and the larger
+// the more. A call for each tile takes longer than a smaller one is worth; as many as make lines of
+// the matrix are a compromise.
+constexpr uk_index_t kLoneTileBytes = 512, kFewTilesBytes = 256;
 
 class Unpacker {
  public:
@@ -27,12 +28,12 @@ class Unpacker {
       return unpack_block(row(i, j), plan_.stride0, i, j, rows, count);
     }
     const uk_index_t bytes = count * plan_.columns * plan_.bits / 8;
-    const bool alone = plan_.tiles_stride1 == plan_.tile_size() &&
-                       plan_.tile_size() * plan_.bits / 8 >= kLoneTileBytes;
-    const uk_index_t at_once = alone ? plan_.even_tiles() : count;
+    const uk_index_t at_once = tiles_at_once(count);
     for (uk_index_t c = 0; c < count; c += at_once) {
+      const uk_index_t tiles = smaller(at_once, count - c);
+      if (plan_.blocks.prefetches) prefetch_behind(i, j + c, tiles);
       unpack_block(at(scratch_, c * plan_.columns, plan_.bits), count * plan_.columns, i, j + c,
-                   rows, at_once);
+                   rows, tiles);
     }
     const uk_index_t row_stride = plan_.stride0 * plan_.bits / 8;
     stream_runs(stream_lines_, {row(i, j), row_stride, scratch_, bytes, rows * plan_.rows});
@@ -69,6 +70,22 @@ class Unpacker {
   }
 
  private:
+  // How many of `count` tiles of a row are unpacked before the next.
+  uk_index_t tiles_at_once(uk_index_t count) const {
+    const uk_index_t tile_bytes = plan_.tile_size() * plan_.bits / 8, even = plan_.even_tiles();
+    if (plan_.tiles_stride1 != plan_.tile_size() || tile_bytes < kFewTilesBytes) return count;
+    if (!plan_.transposed && tile_bytes >= kLoneTileBytes) return even;
+    return (ceil_div(kLineBytes * 8, plan_.columns * plan_.bits) + even - 1) & -even;
+  }
+
+  // The tiles that follow some way behind these in memory. Apart from the loops that copy.
+  UK_NOINLINE void prefetch_behind(uk_index_t i, uk_index_t j, uk_index_t count) const {
+    const auto start = reinterpret_cast<uintptr_t>(tile(i, j)) + kTilesAheadBytes;
+    const uk_index_t bytes = count * plan_.tile_size() * plan_.bits / 8;
+    // Perhaps past the end, which no pointer may be.
+    for (uk_index_t at = 0; at < bytes; at += kLineBytes) prefetch_to_l2(start + at);
+  }
+
   // To rows at `out` with a stride of their own.
   void unpack_block(char* out, uk_index_t out_stride, uk_index_t i, uk_index_t j, uk_index_t rows,
                     uk_index_t count) const {
