@@ -318,6 +318,10 @@ bool make_staged(const TileCopy& copy, const TilePlan& plan, Blocks* blocks) {
   const uk_index_t even = plan.even_tiles();
   staged.tiles = larger(tiles & -even, even);
   if (staged.tiles > quotient(kScratchBytes, column_bytes)) return false;
+  if (past_caches && copy.op == UK_OP_UNPACK) {
+    staged.gathers = staged.tiles >= kManyColumns && plan.bits >= 8;
+    staged.prefetches = plan.rows > kStackedRows && plan.columns * plan.bits / 8 >= kLineBytes;
+  }
   *blocks = staged;
   return true;
 }
@@ -363,6 +367,7 @@ Blocks choose_blocks(const TileCopy& copy, const TilePlan& plan) {
                    nullptr,
                    0,
                    0,
+                   false,
                    false};
   const bool far_apart =
       plan.tiles_stride1 > plan.tile_size() && plan.tiles_stride0 < plan.tiles_stride1;

@@ -39,6 +39,7 @@ struct Blocks {
   int tall_bits;
   uk_index_t tall_tile_rows;
   bool prefetches;  // a pack: parts of rows, some rows ahead; an unpack: tiles, some bytes ahead
+  bool gathers;     // an unpack: columns of tiles are copied one behind the other first
 };
 
 // GCC takes a function that does nothing else for one without effect, and drops its calls.

@@ -13,8 +13,8 @@
  *
  * Every offset and stride is counted in elements, never in bytes. Every function is re-entrant and
  * keeps no state; none allocates, prints, aborts or changes the floating-point environment. The
- * stack grows by at most 32 KiB in pack and unpack and 40 KiB in mmt4d, 72 KiB under UNPACK_OUT. On
- * any status but UK_STATUS_OK no output was touched.
+ * stack grows by at most 40 KiB, in mmt4d by 72 KiB under UNPACK_OUT. On any status but
+ * UK_STATUS_OK no output was touched.
  */
 #ifndef UKERNEL_UKERNEL_H_
 #define UKERNEL_UKERNEL_H_

@@ -28,12 +28,18 @@ class Unpacker {
       return unpack_block(row(i, j), plan_.stride0, i, j, rows, count);
     }
     const uk_index_t bytes = count * plan_.columns * plan_.bits / 8;
-    const uk_index_t at_once = tiles_at_once(count);
-    for (uk_index_t c = 0; c < count; c += at_once) {
-      const uk_index_t tiles = smaller(at_once, count - c);
-      if (plan_.blocks.prefetches) prefetch_behind(i, j + c, tiles);
-      unpack_block(at(scratch_, c * plan_.columns, plan_.bits), count * plan_.columns, i, j + c,
-                   rows, tiles);
+    if (plan_.blocks.gathers) {
+      gather_columns(i, j, rows, count);
+      unpack_rows(scratch_, count * plan_.columns, stage_, plan_.tile_size(),
+                  rows * plan_.tile_size(), rows, count);
+    } else {
+      const uk_index_t at_once = tiles_at_once(count);
+      for (uk_index_t c = 0; c < count; c += at_once) {
+        const uk_index_t tiles = smaller(at_once, count - c);
+        if (plan_.blocks.prefetches) prefetch_behind(i, j + c, tiles);
+        unpack_block(at(scratch_, c * plan_.columns, plan_.bits), count * plan_.columns, i, j + c,
+                     rows, tiles);
+      }
     }
     const uk_index_t row_stride = plan_.stride0 * plan_.bits / 8;
     stream_runs(stream_lines_, {row(i, j), row_stride, scratch_, bytes, rows * plan_.rows});
@@ -73,7 +79,8 @@ class Unpacker {
   // How many of `count` tiles of a row are unpacked before the next.
   uk_index_t tiles_at_once(uk_index_t count) const {
     const uk_index_t tile_bytes = plan_.tile_size() * plan_.bits / 8, even = plan_.even_tiles();
-    if (plan_.tiles_stride1 != plan_.tile_size() || tile_bytes < kFewTilesBytes) return count;
+    const bool far_apart = plan_.tiles_stride1 != plan_.tile_size() && !plan_.blocks.prefetches;
+    if (far_apart || tile_bytes < kFewTilesBytes) return count;
     if (!plan_.transposed && tile_bytes >= kLoneTileBytes) return even;
     return (ceil_div(kLineBytes * 8, plan_.columns * plan_.bits) + even - 1) & -even;
   }
@@ -86,6 +93,22 @@ class Unpacker {
     for (uk_index_t at = 0; at < bytes; at += kLineBytes) prefetch_to_l2(start + at);
   }
 
+  // A block's columns of tiles, one behind the other in the stage. Each line of them is read once:
+  // where so many columns share sets of the caches, it is gone by the next time.
+  void gather_columns(uk_index_t i, uk_index_t j, uk_index_t rows, uk_index_t count) {
+    const uk_index_t bytes = rows * plan_.tile_size() * plan_.bits / 8;
+    const uk_index_t lines = bytes & -kLineBytes;
+    char* to = stage_;
+    for (uk_index_t c = 0; c < count; ++c, to += bytes) {
+      const char* from = tile(i, j + c);
+      for (uk_index_t at = 0; at < lines; at += kLineBytes) {
+        prefetch_to_l2(reinterpret_cast<uintptr_t>(from + at) + kColumnAheadBytes);
+        __builtin_memcpy(to + at, from + at, kLineBytes);
+      }
+      __builtin_memcpy(to + lines, from + lines, static_cast<size_t>(bytes - lines));
+    }
+  }
+
   // To rows at `out` with a stride of their own.
   void unpack_block(char* out, uk_index_t out_stride, uk_index_t i, uk_index_t j, uk_index_t rows,
                     uk_index_t count) const {
@@ -94,9 +117,16 @@ class Unpacker {
       return tall_(out, tile(i, j), count, out_stride * bits / tall_bits,
                    plan_.tiles_stride1 * bits / tall_bits);
     }
+    unpack_rows(out, out_stride, tile(i, j), plan_.tiles_stride0, plan_.tiles_stride1, rows, count);
+  }
+
+  // From tiles at `in` with strides of their own.
+  void unpack_rows(char* out, uk_index_t out_stride, const char* in, uk_index_t in_stride0,
+                   uk_index_t in_stride1, uk_index_t rows, uk_index_t count) const {
+    const int bits = plan_.bits;
     for (uk_index_t r = 0; r < rows; ++r) {
-      function_(at(out, r * plan_.rows * out_stride, bits), tile(i + r, j), count, out_stride,
-                plan_.tiles_stride1);
+      function_(at(out, r * plan_.rows * out_stride, bits), at(in, r * in_stride0, bits), count,
+                out_stride, in_stride1);
     }
   }
 
@@ -167,6 +197,7 @@ class Unpacker {
   const void* in_;
   void* out_;
   alignas(64) char scratch_[kScratchBytes];
+  alignas(64) char stage_[kScratchBytes];
 };
 
 }  // namespace

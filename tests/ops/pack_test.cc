@@ -464,6 +464,9 @@ TileShape narrow_tile(int bits) { return {4, std::max(16 / bits, 1)}; }
 // And tiles that stack to no tall one.
 TileShape odd_operand_tile(int bits) { return {14, std::max(16 / bits, 1)}; }
 TileShape row_tile(int) { return {1, 64}; }
+// A result's, transposed into rows of the matrix that are more than stack; a column of a result.
+TileShape tall_tile(int) { return {16, 32}; }
+TileShape column_tile(int bits) { return {1, bits == 4 ? 32 : 16}; }
 TileShape square_tile(int bits) { return {16, bits == 4 ? 32 : 16}; }
 
 // The columns of an even row are whole tiles but, of narrow elements, not whole blocks, so that
@@ -534,6 +537,12 @@ constexpr LargeCase kLargeUnpacks[] = {
      Edge::end, true, true},
     {"rows of transposed tiles", square_tile, kEvenRow, MatrixLayout::kRowMajor,
      TilesLayout::kTight, UK_PACK_TRANSPOSE_INNER, Edge::end, true, true},
+    {"rows of tall transposed tiles", tall_tile, kEvenRow, MatrixLayout::kRowMajor,
+     TilesLayout::kTight, UK_PACK_TRANSPOSE_INNER, Edge::end, true, true},
+    {"columns of tall transposed tiles", tall_tile, kEvenRow, MatrixLayout::kRowMajor,
+     TilesLayout::kTight, UK_PACK_TRANSPOSE_INNER | UK_PACK_TRANSPOSE_OUTER, Edge::end, true, true},
+    {"many narrow columns", column_tile, kEvenRow, MatrixLayout::kRowMajor, TilesLayout::kTight,
+     UK_PACK_TRANSPOSE_INNER | UK_PACK_TRANSPOSE_OUTER, Edge::end, true, true},
     {"rows of tiles, not in lines", result_tile, kOddRow, MatrixLayout::kRowMajor,
      TilesLayout::kTight, 0, Edge::end, true, false},
     {"long rows, not in lines", row_tile, kOddRow, MatrixLayout::kRowMajor, TilesLayout::kTight, 0,
