@@ -15,7 +15,6 @@
 //     collect<g, p>          of g equal groups of lanes, each a list of pieces of p bytes:
 //                            the first piece of each group, then the second of each, ...
 //     repeat                 eight bytes in every half of a lane
-//     widen                  bytes -> words
 //
 // Seen by a copy, the matrix is rows of units and a tile side is columns of units: kRows units of
 // one column are contiguous in the tiles. A straight tile0 x tile1 tile has tile0 rows of units of
@@ -779,32 +778,47 @@ UK_INLINE void unpack_units(char* out, uk_index_t out_stride, const char* in, uk
 template <int kTileBytes>
 constexpr int kTilesOfNibbles = 2 * ((4 << 10) / (2 * kTileBytes));
 
-// The words 00l1l0 of bytes l1l0 -> 0l1 0l0. No bit crosses a word.
+// The first of two rows of bytes, of which every second is in either: the low nibbles h0 l0 of
+// bytes h1h0 and l1l0. The second: their high nibbles h1 l1. No bit that is kept crosses a byte.
 template <class Word>
-UK_INLINE Word spread_nibbles(Word word, Word mask) {
-  return (word | word << 4) & mask;
+UK_INLINE Word low_nibbles(Word low, Word high, Word mask) {
+  return (low & mask) | (high << 4 & ~mask);
+}
+template <class Word>
+UK_INLINE Word high_nibbles(Word low, Word high, Word mask) {
+  return (low >> 4 & mask) | (high & ~mask);
 }
 
 // At least kStep bytes of each row, by whole steps; shorter ones by smaller steps.
-template <int kStep = kVectorBytes / 2>
+template <int kStep = kVectorBytes>
 UK_INLINE void join_nibbles(char* out, const char* low, const char* high, uk_index_t bytes) {
   if constexpr (kStep < 8) {
     for (uk_index_t i = 0; i < bytes; ++i) {
       const uint32_t l = static_cast<uint8_t>(low[i]), h = static_cast<uint8_t>(high[i]);
-      const uint32_t joined = spread_nibbles(l, 0x0F0Fu) | spread_nibbles(h, 0x0F0Fu) << 4;
-      out[2 * i] = static_cast<char>(joined);
-      out[2 * i + 1] = static_cast<char>(joined >> 8);
+      out[2 * i] = static_cast<char>(low_nibbles(l, h, 0x0Fu));
+      out[2 * i + 1] = static_cast<char>(high_nibbles(l, h, 0x0Fu));
     }
   } else if (bytes < kStep) {
     join_nibbles<kStep / 2>(out, low, high, bytes);
+  } else if constexpr (kStep < kLaneBytes) {
+    const Lane mask = Lanes<1>::repeat(0x0F0F0F0F0F0F0F0F);
+    for (uk_index_t at = 0; at < bytes; at += kStep) {
+      const uk_index_t i = min(at, bytes - kStep);
+      const Lane l = load_halves(low + i, low + i), h = load_halves(high + i, high + i);
+      const Lane even = low_nibbles(l, h, mask), odd = high_nibbles(l, h, mask);
+      store_lane(out + 2 * i, Lanes<1>::interleave<1, 0>(even, odd));
+    }
   } else {
-    using V = Lanes<kStep / 8>;
+    using V = Lanes<kStep / kLaneBytes>;
     const auto mask = V::repeat(0x0F0F0F0F0F0F0F0F);
     for (uk_index_t at = 0; at < bytes; at += kStep) {
       const uk_index_t i = min(at, bytes - kStep);
-      const auto l = spread_nibbles(V::widen(low + i), mask);
-      const auto h = spread_nibbles(V::widen(high + i), mask);
-      V::store(out + 2 * i, l | h << 4);
+      const auto l = V::load(low + i), h = V::load(high + i);
+      // The halves of a lane go to different vectors: the first halves of all belong to the first.
+      const auto even = V::template collect<2, 8>(low_nibbles(l, h, mask));
+      const auto odd = V::template collect<2, 8>(high_nibbles(l, h, mask));
+      V::store(out + 2 * i, V::template interleave<1, 0>(even, odd));
+      V::store(out + 2 * i + kStep, V::template interleave<1, 1>(even, odd));
     }
   }
 }

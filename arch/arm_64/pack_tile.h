@@ -68,10 +68,6 @@ struct Lanes<1> {
   }
   static UK_INLINE Lane lane(Vector v, int) { return v; }
   static UK_INLINE Vector repeat(uint64_t x) { return vdupq_n_u64(x); }
-  // 8 bytes -> 8 words.
-  static UK_INLINE Vector widen(const char* in) {
-    return vreinterpretq_u64_u16(vmovl_u8(vld1_u8(reinterpret_cast<const uint8_t*>(in))));
-  }
 };
 
 }  // namespace

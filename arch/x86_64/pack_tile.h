@@ -89,11 +89,6 @@ struct Lanes<1> {
   }
   static UK_INLINE Vector repeat(int64_t x) { return _mm_set1_epi64x(x); }
   static UK_INLINE __m128i lane(Vector v, int) { return v; }
-  // 8 bytes -> 8 words.
-  static UK_INLINE Vector widen(const char* in) {
-    const __m128i bytes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(in));
-    return _mm_unpacklo_epi8(bytes, _mm_setzero_si128());
-  }
 };
 
 #if defined(__AVX2__)
@@ -119,7 +114,6 @@ struct Lanes<2> {
   static UK_INLINE __m128i lane(Vector v, int i) {
     return i == 0 ? _mm256_castsi256_si128(v) : _mm256_extracti128_si256(v, 1);
   }
-  static UK_INLINE Vector widen(const char* in) { return _mm256_cvtepu8_epi16(load_lane(in)); }
 };
 #endif
 
@@ -163,7 +157,6 @@ struct Lanes<4> {
   static UK_INLINE __m256i half(Vector v, int i) {
     return i == 0 ? _mm512_castsi512_si256(v) : _mm512_extracti64x4_epi64(v, 1);
   }
-  static UK_INLINE Vector widen(const char* in) { return _mm512_cvtepu8_epi16(Lanes<2>::load(in)); }
 };
 #endif
 #undef UK_INTERLEAVE
