@@ -1,5 +1,6 @@
 // How well a core overlaps two things that a loop needs for nearly as long as each other: what
-// OVERLAP of generator/plan.py is measured by.
+// OVERLAP of generator/plan.py is measured by. And how long it takes to round a sum to 16 bits: the
+// _ROUNDING of generator/isa_x86.py.
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions; see LICENSE.
 #include <algorithm>
@@ -8,6 +9,7 @@
 #include <limits>
 
 #include "bench/peak.h"
+#include "bench/rounding_loops.h"
 #include "ukernel/ukernel.h"
 
 namespace uk::bench {
@@ -69,28 +71,55 @@ constexpr Row kRows[] = {
     {"widened columns, ymm", "avx2_fma", widened, "ports", "loads", 24 / 3.0, 12 / 2.0},
 };
 
+// The least of many tries, in cycles of the clock that the core has at the time.
+template <class Run>
+double least_cycles(const Run& run) {
+  constexpr uint64_t kRounds = 2000;
+  alignas(64) static float data[64];
+  std::fill(data, data + 32, 0.5F);
+  double loop = std::numeric_limits<double>::infinity(), cycle = loop;
+  for (int i = 0; i < 400; ++i) {
+    cycle = std::min(cycle, seconds_of([&] { additions(data, kRounds); }) / kRounds / kAdditions);
+    loop = std::min(loop, seconds_of([&] { run(data, kRounds); }) / kRounds);
+  }
+  return loop / cycle;
+}
+
+void print_overlap(const uint64_t* host) {
+  std::printf("| loop | needs, cycles | and | measured | which adds of the second |\n");
+  std::printf("|---|---|---|---|---|\n");
+  for (const Row& row : kRows) {
+    if (!uk_cpu_has_level(row.isa, host)) continue;
+    const double cycles = least_cycles(row.run);
+    std::printf("| %s | %s %.2f | %s %.2f | %.2f | %.0f %% |\n", row.loop, row.most,
+                row.most_cycles, row.next, row.next_cycles, cycles,
+                100 * (cycles - row.most_cycles) / row.next_cycles);
+  }
+}
+
+void print_rounding(const uint64_t* host) {
+  std::printf("| sums rounded to | level | cycles of one in a chain | of one in %d chains |\n",
+              kManyChains);
+  std::printf("|---|---|---|---|\n");
+  for (const RoundingLoops* loops :
+       {&UK_ROUNDING_LOOPS(sse2), &UK_ROUNDING_LOOPS(avx2_fma), &UK_ROUNDING_LOOPS(avx512_base)}) {
+    if (!uk_cpu_has_level(loops->isa, host)) continue;
+    std::printf("| f16 | %s | %.1f | %.1f |\n", loops->isa, least_cycles(loops->f16_alone),
+                least_cycles(loops->f16_many) / kManyChains);
+    std::printf("| bf16 | %s | %.1f | %.1f |\n", loops->isa, least_cycles(loops->bf16_alone),
+                least_cycles(loops->bf16_many) / kManyChains);
+  }
+}
+
 }  // namespace
 }  // namespace uk::bench
 
 int main() {
   using namespace uk::bench;
-  alignas(64) static const float data[64] = {};
   uint64_t host[UK_CPU_DATA_FIELDS];
   if (uk_cpu_detect(host, UK_CPU_DATA_FIELDS) != UK_STATUS_OK) return 1;
-  std::printf("| loop | needs, cycles | and | measured | which adds of the second |\n");
-  std::printf("|---|---|---|---|---|\n");
-  for (const Row& row : kRows) {
-    if (!uk_cpu_has_level(row.isa, host)) continue;
-    double loop = std::numeric_limits<double>::infinity(), cycle = loop;
-    for (int i = 0; i < 400; ++i) {
-      constexpr uint64_t kRounds = 2000;
-      cycle = std::min(cycle, seconds_of([&] { additions(data, kRounds); }) / kRounds / kAdditions);
-      loop = std::min(loop, seconds_of([&] { row.run(data, kRounds); }) / kRounds);
-    }
-    const double cycles = loop / cycle;
-    std::printf("| %s | %s %.2f | %s %.2f | %.2f | %.0f %% |\n", row.loop, row.most,
-                row.most_cycles, row.next, row.next_cycles, cycles,
-                100 * (cycles - row.most_cycles) / row.next_cycles);
-  }
+  print_overlap(host);
+  std::printf("\n");
+  print_rounding(host);
   return 0;
 }

@@ -190,6 +190,8 @@ class Primitive:
     embeds_broadcast: bool = False  # compilers make the broadcast of a row an operand of the dot
     registers: int = 0  # that a dot needs beside its operands: temporaries and constants
     decode_registers: int = 0  # likewise the decoding of columns
+    # By core, cycles of a dot among many, where they were measured to be more than there are ports for.
+    dot_cycles: dict[str, float] = field(default_factory=dict)
     lane_dot: str | None = None
     high_dot: str | None = None
     high_lane_dot: str | None = None

@@ -299,8 +299,9 @@ def _block_bound(p: Primitive, core: Core, units: int, spread: int, decoded: boo
     # A dot spares its copy where it is the last one of an operand.
     copies = dots_of_unit * (rows - 1) * (vectors - 1) if isa.copies_operands else 0
     chain = p.latency_on(core) * dots_of_unit
+    measured = p.dot_cycles.get(core.name, 0) * dots_of_unit * rows * vectors
     return _bound(core, dots, decode, loads, chain, (dots + decode).total + alone + copies,
-                  _loop_instructions(p, rows, vectors, decoded))
+                  _loop_instructions(p, rows, vectors, decoded), measured)
 
 
 def _loop_instructions(p: Primitive, rows: int, vectors: int, decoded: bool) -> float:
@@ -309,13 +310,15 @@ def _loop_instructions(p: Primitive, rows: int, vectors: int, decoded: bool) -> 
 
 
 def _bound(core: Core, dots: Cost, decode: Cost, loads: int, chain: int, vectors: int,
-           others: float) -> Bound:
-    """With so many instructions that have vector registers and that have none."""
-    vector_cycles = core.cycles(dots + decode)
+           others: float, measured_dots: float = 0) -> Bound:
+    """With so many instructions that have vector registers and that have none, and at least so many
+    cycles for the dots."""
+    dot_cycles = max(core.cycles(dots), measured_dots)
+    vector_cycles = max(core.cycles(dots + decode), measured_dots)
     loading = core.passes * loads / core.loads
     issue = max((vectors + others) / core.issued, vectors / core.vectors_issued)
     *_, next_most, most = sorted((vector_cycles, loading, chain, issue))
-    return Bound(core.cycles(dots), vector_cycles - core.cycles(dots), loading, chain, issue,
+    return Bound(dot_cycles, vector_cycles - dot_cycles, loading, chain, issue,
                  contention=OVERLAP * next_most, cycles=most)
 
 

@@ -28,13 +28,14 @@ UK_INLINE __m256 round_to_bf16(__m256 f) {
       _mm256_and_si256(biased, _mm256_set1_epi32(static_cast<int>(0xFFFF0000))));
 }
 
-// product + addend, rounded to odd: of a sum that is inexact the last bit becomes one, after it has
-// moved towards zero if it is too large. The error is what Fast2Sum (Dekker) gives of the larger
-// addend; of the smaller one that is zero or has the same sign, as roundings are monotonic.
-UK_INLINE __m256 add_round_to_odd(__m256 product, __m256 addend) {
-  const __m256 sum = _mm256_add_ps(product, addend), zero = _mm256_setzero_ps();
-  const __m256 error = _mm256_or_ps(_mm256_sub_ps(_mm256_sub_ps(sum, addend), product),
-                                    _mm256_sub_ps(_mm256_sub_ps(sum, product), addend));
+// acc + a * b, rounded to odd, where the product is exact: of a sum that is inexact the last bit
+// becomes one, after it has moved towards zero if it is too large. The error is what Fast2Sum
+// (Dekker) gives of the larger addend; of the smaller one that is zero or has the same sign, as
+// roundings are monotonic. By FMAs where the product is an addend: they have other ports than sums.
+UK_INLINE __m256 fma_round_to_odd(__m256 acc, __m256 a, __m256 b) {
+  const __m256 sum = _mm256_fmadd_ps(a, b, acc), zero = _mm256_setzero_ps();
+  const __m256 error = _mm256_or_ps(_mm256_fnmadd_ps(a, b, _mm256_sub_ps(sum, acc)),
+                                    _mm256_sub_ps(_mm256_fnmadd_ps(a, b, sum), acc));
   const __m256 outwards = _mm256_xor_ps(error, _mm256_and_ps(sum, _mm256_set1_ps(-0.0f)));
   // Ordered: the NaN that an infinite sum leaves there must not move it.
   const __m256i too_large = _mm256_castps_si256(_mm256_cmp_ps(outwards, zero, _CMP_GT_OQ));
@@ -57,7 +58,7 @@ UK_INLINE __m128i f32_to_f16(__m256 f) {
 
 // acc + a * b of values that are f16, rounded once to f16: their product is exact in f32.
 UK_INLINE __m256 fma_rounded_to_f16(__m256 acc, __m256 a, __m256 b) {
-  return f16_to_f32(f32_to_f16(add_round_to_odd(_mm256_mul_ps(a, b), acc)));
+  return f16_to_f32(f32_to_f16(fma_round_to_odd(acc, a, b)));
 }
 
 // By contract an f32 FMA, then a second rounding to bf16.

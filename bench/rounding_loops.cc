@@ -1,0 +1,45 @@
+// The loops of one level: UK_ISA, whose idioms are in the file UK_IDIOMS.
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions; see LICENSE.
+#include "bench/rounding_loops.h"
+
+#include UK_IDIOMS
+
+namespace uk::bench {
+namespace {
+
+template <class V>
+V vector_of(V (*function)(V));
+using V = decltype(vector_of(round_to_bf16));  // the level's, of f32
+
+struct F16 {
+  static UK_INLINE V dot(V acc, V a, V b) { return fma_rounded_to_f16(acc, a, b); }
+};
+struct Bf16 {
+  static UK_INLINE V dot(V acc, V a, V b) { return fma_rounded_to_bf16(acc, a, b); }
+};
+
+template <class Type, int kChains>
+void chains(const float* data, uint64_t rounds) {
+  V a, b, acc[kChains];
+  __builtin_memcpy(&a, data, sizeof(V));
+  __builtin_memcpy(&b, data + sizeof(V) / sizeof(float), sizeof(V));
+  UK_UNROLL for (int i = 0; i < kChains; ++i) acc[i] = a;
+  for (; rounds > 0; --rounds) {
+    __asm__ volatile("" : "+x"(a), "+x"(b));  // or their product would be there already
+    UK_UNROLL for (int i = 0; i < kChains; ++i) {
+      acc[i] = Type::dot(acc[i], a, b);
+      __asm__ volatile("" : "+x"(acc[i]));  // one after the other, as in a tile
+    }
+  }
+}
+
+}  // namespace
+
+#define UK_NAME(isa) UK_NAME_(isa)
+#define UK_NAME_(isa) #isa
+const RoundingLoops UK_ROUNDING_LOOPS(UK_ISA) = {UK_NAME(UK_ISA), chains<F16, 1>,
+                                                 chains<F16, kManyChains>, chains<Bf16, 1>,
+                                                 chains<Bf16, kManyChains>};
+
+}  // namespace uk::bench
