@@ -14,7 +14,7 @@ struct F32Fma : Out, Operands {
 };
 
 struct F16Rounded : Avx2F16Out, Avx2WidenedOperands<Avx2WidenF16> {
-  static constexpr int kK0 = 1, kTemporaries = 7;
+  static constexpr int kK0 = 1, kTemporaries = 6;
   static UK_INLINE Acc dot(Acc acc, __m256i lhs, __m256i rhs) {
     return fma_rounded_to_f16(acc, _mm256_castsi256_ps(lhs), _mm256_castsi256_ps(rhs));
   }
