@@ -1,5 +1,5 @@
 // Copies that leave no trace in the caches: their lines are written without being read first, and
-// push out nothing.
+// push out nothing. And prefetches of what they read.
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions; see LICENSE.
 #ifndef UKERNEL_STREAM_H_
@@ -30,6 +30,12 @@ void stream_runs(StreamLines* stream_lines, const StreamedRuns& runs);
 
 // After the last of them, before the op returns.
 void end_streams();
+
+// Of an address that may be past the end of everything, which no pointer may be.
+inline void prefetch_to_l2(uintptr_t address) {
+  __builtin_prefetch(reinterpret_cast<const char*>(address), 0, 2);
+  __asm__ volatile("");  // GCC drops calls of a function that does nothing but prefetch
+}
 
 }  // namespace uk
 

@@ -42,12 +42,6 @@ struct Blocks {
   bool gathers;     // an unpack: columns of tiles are copied one behind the other first
 };
 
-// GCC takes a function that does nothing else for one without effect, and drops its calls.
-inline void prefetch_to_l2(uintptr_t address) {
-  __builtin_prefetch(reinterpret_cast<const char*>(address), 0, 2);
-  __asm__ volatile("");
-}
-
 // The same in one form. Dimensions 0 and 1 are the matrix's, also for the tiles; dimension 1 is the
 // contiguous one if the matrix has any, so a column-major matrix is described by its transpose.
 struct TilePlan {

@@ -89,7 +89,6 @@ class Unpacker {
   UK_NOINLINE void prefetch_behind(uk_index_t i, uk_index_t j, uk_index_t count) const {
     const auto start = reinterpret_cast<uintptr_t>(tile(i, j)) + kTilesAheadBytes;
     const uk_index_t bytes = count * plan_.tile_size() * plan_.bits / 8;
-    // Perhaps past the end, which no pointer may be.
     for (uk_index_t at = 0; at < bytes; at += kLineBytes) prefetch_to_l2(start + at);
   }
 
@@ -113,9 +112,13 @@ class Unpacker {
   void unpack_block(char* out, uk_index_t out_stride, uk_index_t i, uk_index_t j, uk_index_t rows,
                     uk_index_t count) const {
     const int bits = plan_.bits, tall_bits = plan_.blocks.tall_bits;
-    if (tall_ && rows == plan_.blocks.tile_rows) {
-      return tall_(out, tile(i, j), count, out_stride * bits / tall_bits,
-                   plan_.tiles_stride1 * bits / tall_bits);
+    if (tall_) {
+      const uk_index_t at_once = plan_.blocks.tall_tile_rows;
+      for (; rows >= at_once; rows -= at_once, i += at_once) {
+        tall_(out, tile(i, j), count, out_stride * bits / tall_bits,
+              plan_.tiles_stride1 * bits / tall_bits);
+        out = at(out, at_once * plan_.rows * out_stride, bits);
+      }
     }
     unpack_rows(out, out_stride, tile(i, j), plan_.tiles_stride0, plan_.tiles_stride1, rows, count);
   }
