@@ -70,7 +70,7 @@ _CASES = {
         Case("mmt4d f32f32f32 14x64x1 avx512_base", "vfmadd231ps.*%zmm"),
         Case("mmt4d bf16bf16f32 16x16x2 avx512_bf16", "vdpbf16ps.*%zmm"),
         # Blocks of several sizes, each a function of its own before it is inlined.
-        Case("mmt4d f16f16f16 16x16x1 avx2_fma", "vmulps.*%ymm"),
+        Case("mmt4d f16f16f16 13x16x1 avx2_fma", "vcvtps2ph.*%ymm"),
         Case("pack x32 8x1 avx2_fma", "vmovups.*%ymm"),
         Case("unpack x32 16x16 avx512_base", "vmov[a-z0-9]+.*%zmm"),
     ],
