@@ -789,6 +789,27 @@ UK_INLINE Word high_nibbles(Word low, Word high, Word mask) {
   return (low >> 4 & mask) | (high & ~mask);
 }
 
+// kStep bytes of each row.
+template <int kStep>
+UK_INLINE void join_step(char* out, const char* low, const char* high) {
+  if constexpr (kStep < kLaneBytes) {
+    static_assert(kStep == 8, "half a lane");
+    const Lane mask = Lanes<1>::repeat(0x0F0F0F0F0F0F0F0F);
+    const Lane l = load_halves(low, low), h = load_halves(high, high);
+    const Lane even = low_nibbles(l, h, mask), odd = high_nibbles(l, h, mask);
+    store_lane(out, Lanes<1>::interleave<1, 0>(even, odd));
+  } else {
+    using V = Lanes<kStep / kLaneBytes>;
+    const auto mask = V::repeat(0x0F0F0F0F0F0F0F0F);
+    const auto l = V::load(low), h = V::load(high);
+    // The halves of a lane go to different vectors: the first halves of all belong to the first.
+    const auto even = V::template collect<2, 8>(low_nibbles(l, h, mask));
+    const auto odd = V::template collect<2, 8>(high_nibbles(l, h, mask));
+    V::store(out, V::template interleave<1, 0>(even, odd));
+    V::store(out + kStep, V::template interleave<1, 1>(even, odd));
+  }
+}
+
 // At least kStep bytes of each row, by whole steps; shorter ones by smaller steps.
 template <int kStep = kVectorBytes>
 UK_INLINE void join_nibbles(char* out, const char* low, const char* high, uk_index_t bytes) {
@@ -800,25 +821,10 @@ UK_INLINE void join_nibbles(char* out, const char* low, const char* high, uk_ind
     }
   } else if (bytes < kStep) {
     join_nibbles<kStep / 2>(out, low, high, bytes);
-  } else if constexpr (kStep < kLaneBytes) {
-    const Lane mask = Lanes<1>::repeat(0x0F0F0F0F0F0F0F0F);
-    for (uk_index_t at = 0; at < bytes; at += kStep) {
-      const uk_index_t i = min(at, bytes - kStep);
-      const Lane l = load_halves(low + i, low + i), h = load_halves(high + i, high + i);
-      const Lane even = low_nibbles(l, h, mask), odd = high_nibbles(l, h, mask);
-      store_lane(out + 2 * i, Lanes<1>::interleave<1, 0>(even, odd));
-    }
   } else {
-    using V = Lanes<kStep / kLaneBytes>;
-    const auto mask = V::repeat(0x0F0F0F0F0F0F0F0F);
     for (uk_index_t at = 0; at < bytes; at += kStep) {
       const uk_index_t i = min(at, bytes - kStep);
-      const auto l = V::load(low + i), h = V::load(high + i);
-      // The halves of a lane go to different vectors: the first halves of all belong to the first.
-      const auto even = V::template collect<2, 8>(low_nibbles(l, h, mask));
-      const auto odd = V::template collect<2, 8>(high_nibbles(l, h, mask));
-      V::store(out + 2 * i, V::template interleave<1, 0>(even, odd));
-      V::store(out + 2 * i + kStep, V::template interleave<1, 1>(even, odd));
+      join_step<kStep>(out + 2 * i, low + i, high + i);
     }
   }
 }
