@@ -41,7 +41,7 @@ class Packer {
       : plan_(plan),
         function_(function_of<uk_pack_tile_fn>(plan.row)),
         tall_(function_of<uk_pack_tile_fn>(plan.blocks.tall)),
-        stream_lines_(select_stream_lines(p.cpu_data)),
+        cpu_data_(p.cpu_data),
         in_(p.in),
         out_(p.out),
         padding_(p.padding_value) {
@@ -61,7 +61,7 @@ class Packer {
     if (output == BlockOutput::kStreamed) {
       // Columns that follow each other, as tiles of one row may, are a single run.
       const bool is_run = column_stride == column_bytes;
-      return stream_runs(stream_lines_,
+      return stream_runs(cpu_data_,
                          {tile(i, j), column_stride, scratch_,
                           is_run ? count * column_bytes : column_bytes, is_run ? 1 : count});
     }
@@ -249,7 +249,7 @@ class Packer {
 
   const TilePlan& plan_;
   uk_pack_tile_fn *const function_, *const tall_;
-  StreamLines* const stream_lines_;
+  const uint64_t* const cpu_data_;
   const void* in_;
   void* out_;
   uint64_t padding_;

@@ -10,7 +10,8 @@
 namespace uk {
 namespace {
 
-// Runs are a line or two each, and many: no call for a run, let alone for a line.
+// Runs of whole lines of `out`, a line or two each, and many: no call for a run, let alone for a
+// line.
 #if defined(__x86_64__)
 void stream_by_quarters(const StreamedRuns& runs) {
   const auto* from = reinterpret_cast<const __m128i*>(runs.in);
@@ -61,20 +62,20 @@ void stream_by_pairs(const StreamedRuns& runs) {
 }
 #endif
 
-}  // namespace
-
-StreamLines* select_stream_lines([[maybe_unused]] const uint64_t* cpu_data) {
+void stream_lines([[maybe_unused]] const uint64_t* cpu_data, const StreamedRuns& runs) {
 #if defined(__x86_64__)
   const bool has_avx = cpu_data && (cpu_data[0] & UK_CPU_X86_64_AVX) != 0;
-  return has_avx ? stream_by_halves : stream_by_quarters;
+  return has_avx ? stream_by_halves(runs) : stream_by_quarters(runs);
 #else
-  return stream_by_pairs;
+  return stream_by_pairs(runs);
 #endif
 }
 
-void stream_runs(StreamLines* stream_lines, const StreamedRuns& runs) {
+}  // namespace
+
+void stream_runs(const uint64_t* cpu_data, const StreamedRuns& runs) {
   const auto start = static_cast<uk_index_t>(reinterpret_cast<uintptr_t>(runs.out));
-  if ((start | runs.stride | runs.bytes) % kLineBytes == 0) return stream_lines(runs);
+  if ((start | runs.stride | runs.bytes) % kLineBytes == 0) return stream_lines(cpu_data, runs);
   for (uk_index_t run = 0; run < runs.runs; ++run) {
     char* const out = runs.out + run * runs.stride;
     const char* const in = runs.in + run * runs.bytes;
@@ -82,7 +83,7 @@ void stream_runs(StreamLines* stream_lines, const StreamedRuns& runs) {
     const uk_index_t head = past_line == 0 ? 0 : smaller(kLineBytes - past_line, runs.bytes);
     const uk_index_t lines = (runs.bytes - head) / kLineBytes * kLineBytes, tail = head + lines;
     __builtin_memcpy(out, in, static_cast<size_t>(head));
-    if (lines > 0) stream_lines({out + head, 0, in + head, lines, 1});
+    if (lines > 0) stream_lines(cpu_data, {out + head, 0, in + head, lines, 1});
     __builtin_memcpy(out + tail, in + tail, static_cast<size_t>(runs.bytes - tail));
   }
 }

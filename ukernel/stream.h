@@ -19,14 +19,9 @@ struct StreamedRuns {
   uk_index_t bytes, runs;
 };
 
-// Where all of them are whole lines of `out`.
-using StreamLines = void(const StreamedRuns& runs);
-
-// By the widest such stores that the CPU has.
-StreamLines* select_stream_lines(const uint64_t* cpu_data);
-
-// Whole lines of `out` past the caches, what is left at the ends of runs the ordinary way.
-void stream_runs(StreamLines* stream_lines, const StreamedRuns& runs);
+// Whole lines of `out` past the caches, by the widest such stores that the CPU has; what is left at
+// the ends of runs the ordinary way.
+void stream_runs(const uint64_t* cpu_data, const StreamedRuns& runs);
 
 // After the last of them, before the op returns.
 void end_streams();

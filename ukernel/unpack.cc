@@ -19,7 +19,7 @@ class Unpacker {
       : plan_(plan),
         function_(function_of<uk_unpack_tile_fn>(plan.row)),
         tall_(function_of<uk_unpack_tile_fn>(plan.blocks.tall)),
-        stream_lines_(select_stream_lines(p.cpu_data)),
+        cpu_data_(p.cpu_data),
         in_(p.in),
         out_(p.out) {}
 
@@ -42,7 +42,7 @@ class Unpacker {
       }
     }
     const uk_index_t row_stride = plan_.stride0 * plan_.bits / 8;
-    stream_runs(stream_lines_, {row(i, j), row_stride, scratch_, bytes, rows * plan_.rows});
+    stream_runs(cpu_data_, {row(i, j), row_stride, scratch_, bytes, rows * plan_.rows});
   }
 
   void partial(uk_index_t i, uk_index_t j, uk_index_t count) {
@@ -196,7 +196,7 @@ class Unpacker {
 
   const TilePlan& plan_;
   uk_unpack_tile_fn *const function_, *const tall_;
-  StreamLines* const stream_lines_;
+  const uint64_t* const cpu_data_;
   const void* in_;
   void* out_;
   alignas(64) char scratch_[kScratchBytes];
