@@ -49,7 +49,7 @@ uk_status_t rows_of(const Layout& layout, Rows* rows) {
   const uk_index_t inner_reach = c.mul(inner.size - 1, inner.stride);
   const uk_index_t start =
       c.add(layout.offset, c.add(smaller(outer_reach, 0), smaller(inner_reach, 0)));
-  const uk_index_t length = c.add(magnitude(inner_reach), layout.run);
+  const uk_index_t length = c.add(c.mul(inner.size - 1, magnitude(inner.stride)), layout.run);
   const uk_index_t first_bits = c.mul(start, layout.bits);
   const uk_index_t length_bits = c.mul(length, layout.bits);
   const uk_index_t stride_bits = c.mul(magnitude(outer.stride), layout.bits);

@@ -97,12 +97,25 @@ class Packer {
     }
   }
 
+  // What came with a last four-bit element that shares its byte with none of the matrix's.
+  void pad_half_bytes() {
+    const uk_index_t c = plan_.size1 - 1, j = quotient(c, plan_.columns);
+    for (uk_index_t i = 0; i * plan_.rows < plan_.size0; ++i) {
+      char* byte = tile(i, j) + c - j * plan_.columns;
+      for (uk_index_t r = 0; r < smaller(plan_.rows, plan_.size0 - i * plan_.rows); ++r) {
+        *byte = static_cast<char>((*byte & 0x0F) | (padding_ & 0xF0));
+        byte += plan_.columns;
+      }
+    }
+  }
+
   // Tiles that hold no element.
   void padding_tiles() {
     const bool is_empty = plan_.size0 == 0 || plan_.size1 == 0;
     const uk_index_t covered0 = is_empty ? 0 : ceil_div(plan_.size0, plan_.rows);
     const uk_index_t covered1 = is_empty ? 0 : ceil_div(plan_.size1, plan_.columns);
     const uk_index_t bytes = plan_.tile_size() * plan_.bits / 8;
+    if (plan_.tiles1 == 0) return;  // any number of rows without a tile is legal
     for (uk_index_t i = 0; i < plan_.tiles0; ++i) {
       for (uk_index_t j = i < covered0 ? covered1 : 0; j < plan_.tiles1; ++j) {
         pad(tile(i, j), bytes);
@@ -273,6 +286,7 @@ extern "C" uk_status_t uk_pack(const uk_pack_params_t* params) {
   if (status != UK_STATUS_OK) return status;
   uk::Packer packer(p, plan);
   uk::visit_tiles(plan, packer);
+  if (plan.half_last_byte) packer.pad_half_bytes();
   packer.padding_tiles();
   if (plan.blocks.output == uk::BlockOutput::kStreamed) uk::end_streams();
   return UK_STATUS_OK;

@@ -30,8 +30,8 @@ uk_status_t check_shape(const TileCopy& copy) {
   return UK_STATUS_OK;
 }
 
-// In the terms of the matrix, dimension 1 contiguous. A stride of a single entry is never used and
-// may be anything, so it is dropped.
+// In the terms of the matrix, dimension 1 contiguous. A stride that leads to no second entry is
+// never used and may be anything, so it is dropped.
 TilePlan normalized(const TileCopy& copy) {
   TilePlan plan = {};
   plan.bits = pack_type_bits(copy.flags);
@@ -39,8 +39,8 @@ TilePlan normalized(const TileCopy& copy) {
   plan.offset = copy.offset;
   plan.size0 = copy.size0;
   plan.size1 = copy.size1;
-  plan.stride0 = copy.size0 > 1 ? copy.stride0 : 0;
-  plan.stride1 = copy.size1 > 1 ? copy.stride1 : 0;
+  plan.stride0 = copy.size0 > 1 && copy.size1 > 0 ? copy.stride0 : 0;
+  plan.stride1 = copy.size1 > 1 && copy.size0 > 0 ? copy.stride1 : 0;
   plan.rows = copy.tile0;
   plan.columns = copy.tile1;
   if (plan.transposed) swap(&plan.rows, &plan.columns);
@@ -99,12 +99,16 @@ uk_status_t check_buffers(const TileCopy& copy, const TilePlan& plan) {
   return rows_overlap(matrix_rows, tile_rows) ? UK_STATUS_OVERLAP : UK_STATUS_OK;
 }
 
-// Two four-bit elements that stay neighbours in the same order move as one byte.
+// Two four-bit elements that stay neighbours in the same order move as one byte. So does a last one
+// of each row that is alone, with what follows it in its byte. Tiles are an even number wide: the
+// byte is in one.
 void pair_four_bit_elements(TilePlan* plan) {
-  if (plan->bits != 4 || plan->transposed || plan->stride1 != 1 || plan->size1 % 2 != 0) return;
+  const bool contiguous = plan->stride1 == 1 || plan->size1 == 1;
+  if (plan->bits != 4 || plan->transposed || !contiguous) return;
   plan->bits = 8;
   plan->offset /= 2;
-  plan->size1 /= 2;
+  plan->half_last_byte = plan->size1 % 2 != 0;
+  plan->size1 = ceil_div(plan->size1, 2);
   plan->stride0 /= 2;
   plan->columns /= 2;
   plan->tiles_offset /= 2;
@@ -413,6 +417,8 @@ uk_status_t plan_tiles(const TileCopy& copy, TilePlan* plan) {
   *plan = normalized(copy);
   status = check_buffers(copy, *plan);
   if (status != UK_STATUS_OK) return status;
+  // Without elements there is nothing to walk, and what has not been checked must not be used.
+  if (plan->size0 == 0 || plan->size1 == 0) return UK_STATUS_OK;
   pair_four_bit_elements(plan);
   plan->row = select_row(copy, *plan);
   if (plan->row) plan->blocks = make_blocks(copy, *plan);

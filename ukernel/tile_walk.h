@@ -45,8 +45,9 @@ struct Blocks {
 // The same in one form. Dimensions 0 and 1 are the matrix's, also for the tiles; dimension 1 is the
 // contiguous one if the matrix has any, so a column-major matrix is described by its transpose.
 struct TilePlan {
-  int bits;         // per element; two four-bit elements count as one of eight where they can
-  bool transposed;  // the tile is stored as columns x rows
+  int bits;             // per element; two four-bit elements count as one of eight where they can
+  bool transposed;      // the tile is stored as columns x rows
+  bool half_last_byte;  // what does count so, but for the upper four bits of each row's last byte
   uk_index_t offset, size0, size1, stride0, stride1;
   uk_index_t rows, columns;  // of a tile, as the matrix sees it
   uk_index_t tiles_offset, tiles0, tiles1, tiles_stride0, tiles_stride1;

@@ -13,7 +13,7 @@
  *
  * Every offset and stride is counted in elements, never in bytes. Every function is re-entrant and
  * keeps no state; none allocates, prints, aborts or changes the floating-point environment. The
- * stack grows by at most 40 KiB, in mmt4d by 72 KiB under UNPACK_OUT. On any status but
+ * stack grows by at most 48 KiB, in mmt4d by 72 KiB under UNPACK_OUT. On any status but
  * UK_STATUS_OK no output was touched.
  */
 #ifndef UKERNEL_UKERNEL_H_
@@ -44,7 +44,8 @@ typedef enum uk_status_t {
   UK_STATUS_BAD_EXTENT = 5,   /* a negative extent, or tiles that do not cover the matrix */
   UK_STATUS_BAD_TILE_SHAPE = 6, /* a tile dimension that is zero or negative */
   UK_STATUS_OVERFLOW = 7,       /* extents, strides or offsets exceed the address space */
-  UK_STATUS_SPLIT_BYTE = 8,     /* four-bit elements that do not start or end on a byte */
+  UK_STATUS_SPLIT_BYTE = 8,     /* four-bit elements that do not start or end on a byte, as of an
+                                   odd K0 or tile1 */
   UK_STATUS_BAD_STRIDE = 9,     /* output strides that do not nest: elements could overlap */
   UK_STATUS_OVERLAP = 10,       /* the output overlaps an input, or lies in gaps inside its rows */
   UK_STATUS_NO_TILE = 11,       /* no tile function for this type, shape and CPU */
@@ -183,7 +184,10 @@ typedef void uk_unpack_tile_fn(void* out, const void* in, uk_index_t count, uk_i
 #define UK_NUMERICS_FMA_CHAIN 2u       /* one fused multiply-add per k, in increasing k */
 #define UK_NUMERICS_MUL_ADD_CHAIN 3u   /* as above, product and sum rounded separately */
 #define UK_NUMERICS_ROUND_EACH_STEP 4u /* 16-bit output, rounded to it at every k */
-#define UK_NUMERICS_F32ACC 5u          /* 16-bit output: f32 FMA chain, rounded once; needs SKIP */
+#define UK_NUMERICS_F32ACC                                                                          \
+  5u                                   /* 16-bit output: f32 FMA chain, rounded once; needs SKIP.   \
+                                          On sse2 a MUL_ADD_CHAIN: as exact for f16, while products \
+                                          of bf16 may leave the range of f32 */
 #define UK_NUMERICS_BF16_DOT 6u        /* order and subnormals of the hardware's dot product */
 #define UK_NUMERICS_BF16_DOT_F32ACC 7u /* as above, rounded once to bf16; needs SKIP */
 

@@ -474,6 +474,8 @@ UK_ERROR_TESTS(
     UK_CHANGE("InStride0Min", OVERFLOW, p.in_stride0 = kMin),
     UK_CHANGE("InStride1Max", OVERFLOW, p.in_stride1 = kMax),
     UK_CHANGE("InStride1Min", OVERFLOW, p.in_stride1 = kMin),
+    // Three columns as far apart as make a number that has no magnitude.
+    UK_CHANGE("InReachMin", OVERFLOW, p.in_size1 = 3; p.in_stride0 = p.in_stride1 = kMin / 2),
     UK_CHANGE("OutStride0Max", OVERFLOW, p.out_stride0 = kMax),
     UK_CHANGE("OutStride1Min", OVERFLOW, p.out_stride1 = kMin),
     UK_CHANGE("InOffsetMax", OVERFLOW, p.in_offset = kMax),
@@ -505,19 +507,24 @@ TEST(PackIsNotAnError, SourcesAndTilesOfNothing) {
     Pack v = valid_pack(UK_PACK_TYPE_F32);
     (empty == 0 ? v.p.in_size0 : v.p.in_size1) = 0;
     v.p.in = nullptr;
-    v.p.in_stride0 = v.p.in_stride1 = kMin;
+    v.p.in_offset = v.p.in_stride0 = kMax;
+    v.p.in_stride1 = empty == 0 ? 1 : kMin;
     v.p.padding_value = UINT64_C(0x1122334455667788);
     Bytes expected = v.memory[1];
     for (uk_index_t i = 0; i < 2 * 3 * 4 * 3; ++i) store_bits(expected.data(), i, 32, 0x55667788);
     EXPECT_EQ(UK_STATUS_OK, run(&v.p));
     EXPECT_TRUE(same_bytes(expected, v.memory[1].data()));
   }
-  for (const int empty : {0, 1}) {
-    Pack v = valid_pack(UK_PACK_TYPE_F32);
-    v.p.in_size0 = v.p.in_size1 = 0;
-    (empty == 0 ? v.p.out_size0 : v.p.out_size1) = 0;
-    v.p.in = v.p.out = nullptr;
-    EXPECT_EQ(UK_STATUS_OK, run(&v.p));
+  for (const uint32_t outer : {0u, uint32_t{UK_PACK_TRANSPOSE_OUTER}}) {
+    for (const int empty : {0, 1}) {
+      Pack v = valid_pack(UK_PACK_TYPE_F32);
+      v.p.flags |= outer;
+      v.p.in_size0 = v.p.in_size1 = 0;
+      (empty == 0 ? v.p.out_size0 : v.p.out_size1) = 0;
+      (empty == 0 ? v.p.out_size1 : v.p.out_size0) = kMax;  // not to be counted through
+      v.p.in = v.p.out = nullptr;
+      EXPECT_EQ(UK_STATUS_OK, run(&v.p));
+    }
   }
 }
 
@@ -612,6 +619,9 @@ TEST(UnpackIsNotAnError, NothingToWrite) {
     (empty == 0 ? v.p.out_size0 : v.p.out_size1) = 0;
     v.p.out = nullptr;
     v.p.out_stride0 = v.p.out_stride1 = 0;
+    expect_refused(v, UK_STATUS_OK);
+    v.p.out_offset = v.p.out_stride0 = kMax;
+    v.p.out_stride1 = 1;
     expect_refused(v, UK_STATUS_OK);
     v.p.in_size0 = 0;
     v.p.in = nullptr;

@@ -601,6 +601,27 @@ TEST(PackStrip, FitsTheScratch) {
   EXPECT_EQ(uk::BlockOutput::kGathered, call.plan().blocks.output);
 }
 
+// Rows that end in the low half of a byte are no reason to go element by element, whether that byte
+// ends a tile or not.
+TEST(PackOddRowsOfFourBits, HaveATile) {
+  const CpuData cpu = host_cpu_data();
+  const PackType type = {UK_PACK_TYPE_I4, "i4", 4};
+  const TileShape shape = {16, 8};
+  const uk_index_t most_rows = 259;
+  const uk_index_t streamed = uk::kStreamedCopyBytes * 2 / (most_rows - 3);
+  for (const uint32_t flags : {0u, uint32_t{UK_PACK_TRANSPOSE_OUTER}}) {
+    for (const uk_index_t size0 : {uk_index_t{1}, uk_index_t{16}, uk_index_t{33}, most_rows}) {
+      for (const uk_index_t size1 : {uk_index_t{1}, uk_index_t{7}, uk_index_t{9}, uk_index_t{2047},
+                                     streamed - 1, streamed + 1}) {
+        Call call(dense_case(UK_OP_PACK, type, flags, size0, size1, shape), cpu.data());
+        call.run_and_check();
+        if (::testing::Test::HasFatalFailure()) return;
+        EXPECT_NE(nullptr, call.plan().row);
+      }
+    }
+  }
+}
+
 // Columns of tiles a multiple of kSetsBytes apart, by way of the scratch: tiles that stack to a
 // tall one, or to none, and transposed ones; blocks that end within the matrix both ways.
 TEST_P(PackLarge, ColumnsThatShareSets) {
