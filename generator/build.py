@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 import os
@@ -11,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, cached_property, partial
 from pathlib import Path
@@ -202,9 +204,18 @@ def _header(level: str) -> str:
     return f"{level}.h"
 
 
+def _hash_file(path: Path) -> Path:
+    return path.with_name(f"{path.name}.sha256")
+
+
+def _hash_of(path: Path) -> bytes:
+    return hashlib.sha256(path.read_bytes()).hexdigest().encode()
+
+
 class Build:
     """Puts what is missing into the cache. An entry is <cache>/<key>/<symbol>.o, where the key stands
-    for all that the tiles of a level have in common."""
+    for all that the tiles of a level have in common, and beside it the hash of its contents: what a
+    crash of the machine or a full disk left of one is made again."""
 
     def __init__(self, options: Options) -> None:
         self.options = options
@@ -226,9 +237,9 @@ class Build:
         return self.options.cache / self._key(unit.level) / (unit.name + SUFFIX[self.options.kind])
 
     def _is_made(self, unit: Unit) -> bool:
-        """An empty file is what a crash of the machine may leave of one."""
+        made = self.cached(unit)
         try:
-            return self.cached(unit).stat().st_size > 0
+            return _hash_file(made).read_bytes() == _hash_of(made)
         except FileNotFoundError:
             return False
 
@@ -286,7 +297,10 @@ class Build:
                 self._compile(scratch, unit.level, text.name, made.name, ["-c", *extra],
                               self.options.kind)
         cached.parent.mkdir(exist_ok=True)
+        hash_file = _hash_file(made)
+        hash_file.write_bytes(_hash_of(made))
         os.replace(made, cached)
+        os.replace(hash_file, _hash_file(cached))
 
     def _compile_for_inlining(self, scratch: Path, level: str, text: Path, made: str,
                               extra: list[str]) -> None:
@@ -335,6 +349,7 @@ def make_index(options: Options, compiler: Compiler | None, asked: dict[Request,
             "numerics": answer.how.numerics, "layout": layout(answer.tile),
             "code_bytes": code_bytes.get(symbol)})
     return {"arch": options.arch, "emit": options.kind,
+            "archive": archive if options.kind == "archive" else None,
             "compiler": compiler and compiler.version.partition("\n")[0], "requests": rows}
 
 
@@ -346,13 +361,29 @@ def _index_text(index: dict) -> str:
     return f"{{{', '.join(members)}}}\n"
 
 
+# An index that is not ours must not have anything deleted but what we could have written.
+_OWN_FILE = re.compile(r"(lib)?uk_\w+\.(a|bc|cc|o)", re.ASCII)
+
+
 def _old_files(out: Path) -> set[str]:
     """What an earlier build left in `out`, by its index."""
     try:
-        rows = json.loads((out / INDEX).read_text())["requests"]
-        return {row["file"] for row in rows if row["file"]}
-    except (OSError, ValueError, KeyError, TypeError):
+        index = json.loads((out / INDEX).read_text())
+        names = [index["archive"], *(row["file"] for row in index["requests"])]
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return set()
+    return {name for name in names if isinstance(name, str) and _OWN_FILE.fullmatch(name)}
+
+
+@contextmanager
+def _one_at_a_time(directory: Path) -> Iterator[None]:
+    """Two builds with one output: the second replaces all of what the first wrote."""
+    handle = os.open(directory, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
 
 
 def tiles_to_make(options: Options, answers: dict[Request, Answer]) -> dict[str, Answer]:
@@ -369,8 +400,9 @@ def tiles_to_make(options: Options, answers: dict[Request, Answer]) -> dict[str,
 def write_output(options: Options, files: list[Path], index: dict, archive: str) -> None:
     """The files, or an archive of them, and the index."""
     out = options.out
-    out.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}.partial-") as scratch:
+    out.mkdir(parents=True, exist_ok=True)
+    # In the output itself: what is beside it may be another file system, or not ours to write.
+    with _one_at_a_time(out), tempfile.TemporaryDirectory(dir=out, prefix=".partial-") as scratch:
         ready = Path(scratch)
         if options.kind == "archive":
             write_archive(ready / archive, files)
@@ -383,7 +415,6 @@ def write_output(options: Options, files: list[Path], index: dict, archive: str)
         for name in [*names, INDEX, *stale]:  # before the first is replaced
             if (out / name).is_dir():
                 raise RequestError(f"{out / name}: a directory is where a file should be")
-        out.mkdir(exist_ok=True)
         for name in [*names, INDEX]:  # the index last: what it names is there
             os.replace(ready / name, out / name)
         for name in stale:

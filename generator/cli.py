@@ -33,7 +33,10 @@ def _jobs(text: str) -> int:
 
 
 def _default_cache() -> Path:
-    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    try:
+        home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    except RuntimeError:
+        raise RequestError("there is no home directory for a cache; --cache names a place") from None
     return Path(home) / "ukernel-tiles"
 
 
@@ -204,21 +207,28 @@ def _explain(arguments: argparse.Namespace) -> None:
         print(_explanation(request, arguments.arch))
 
 
-def _stop(*_: object) -> NoReturn:
-    sys.exit(128 + signal.SIGTERM)
+def _stop(number: int, _: object) -> NoReturn:
+    sys.exit(128 + number)
 
 
 def main(argv: list[str]) -> int:
     arguments = _parser("".join(argv[:1])).parse_args(argv)
-    signal.signal(signal.SIGTERM, _stop)  # as an exception, so that temporary files go
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _stop)  # as an exception, so that temporary files go
     try:
-        return arguments.run(arguments) or 0
+        status = arguments.run(arguments) or 0
+        sys.stdout.flush()
+        return status
     except RequestError as error:
         print(f"generator: {error}", file=sys.stderr)
         return EXIT_ERROR
+    except BrokenPipeError:  # who reads the output has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 128 + signal.SIGPIPE
     except OSError as error:
         # Of two files the second is the one to write; the other is a temporary.
-        name = error.filename2 or error.filename or "writing a file"
+        names = [name for name in (error.filename2, error.filename) if name is not None]
+        name = (names[0] or "''") if names else "writing a file"
         print(f"generator: {name}: {error.strerror}", file=sys.stderr)
         return EXIT_ERROR
     except KeyboardInterrupt:

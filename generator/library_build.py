@@ -57,10 +57,19 @@ def _files(arch: str, extra: tuple[AnyTile, ...]) -> Iterator[tuple[str, str]]:
 
 def _replace_if_changed(path: Path, text: str) -> None:
     """A file that did not change keeps its time, and what was compiled from it stays good."""
-    if path.exists() and path.read_text(encoding="utf-8") == text:
+    if path.exists() and path.read_bytes() == text.encode():
         return
     path.parent.mkdir(parents=True, exist_ok=True)
     library.replace_file(path, text)
+
+
+def _is_written(out: Path, stamp: str) -> bool:
+    """The stamp is followed by the names of the files."""
+    try:
+        found, *names = (out / _STAMP).read_text(errors="replace").splitlines()
+    except (FileNotFoundError, ValueError):
+        return False
+    return found == stamp and all((out / name).exists() for name in names)
 
 
 def write_library_sources(arch: str, extra: Iterable[AnyTile], out: Path) -> None:
@@ -68,14 +77,15 @@ def write_library_sources(arch: str, extra: Iterable[AnyTile], out: Path) -> Non
     extra = tuple(extra)
     stamp = hashlib.sha256(sources_hash(arch))
     stamp.update("\n".join(tile.symbol for tile in extra).encode())
-    if (out / _STAMP).exists() and (out / _STAMP).read_text() == stamp.hexdigest():
+    if _is_written(out, stamp.hexdigest()):
         return
     (out / _STAMP).unlink(missing_ok=True)  # until all is written
-    written = {out / _STAMP}
+    names = []
     for name, text in _files(arch, extra):
         _replace_if_changed(out / name, text)
-        written.add(out / name)
+        names.append(name)
+    written = {out / name for name in names}
     for path in out.rglob("*"):
         if path.is_file() and path not in written:
             path.unlink()
-    library.replace_file(out / _STAMP, stamp.hexdigest())
+    library.replace_file(out / _STAMP, "\n".join([stamp.hexdigest(), *names]))

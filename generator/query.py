@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import re
 from dataclasses import dataclass
 from functools import cache
 from typing import Iterable
@@ -268,6 +269,13 @@ def query_tile_sizes(arch: str, level: str, type_name: str, m: int, n: int, k: i
 
 # ---------------------------------------------------------------- command line
 
+def _size(text: str) -> int:
+    """A uk_index_t."""
+    if not re.fullmatch(r"-?[0-9]{1,19}", text) or not -2**63 <= int(text) < 2**63:
+        raise argparse.ArgumentTypeError(f"{text!a} is not a size")
+    return int(text)
+
+
 def add_query_parser(commands: argparse._SubParsersAction, arch: dict) -> None:
     parser = commands.add_parser(
         "query", help="say which tile suits a matmul, as uk_query_tile_sizes does on the CPU itself")
@@ -275,10 +283,10 @@ def add_query_parser(commands: argparse._SubParsersAction, arch: dict) -> None:
                         help="of the CPU; one with several has them all: avx512_vnni+avx512_bf16")
     parser.add_argument("type", help="s8s8s32")
     for name in ("m", "n", "k"):
-        parser.add_argument(name, type=int, metavar=name.upper(),
+        parser.add_argument(name, type=_size, metavar=name.upper(),
                             help="size of the matmul in elements, 0 if it is not known")
     for name in ("m0", "n0", "k0"):
-        parser.add_argument(f"--{name}", type=int, default=0, metavar="SIZE",
+        parser.add_argument(f"--{name}", type=_size, default=0, metavar="SIZE",
                             help=f"{name.upper()}, where it is already decided")
     parser.add_argument("--skip", action="store_true",
                         help="a 16-bit output may be rounded once, at the end")

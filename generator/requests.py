@@ -53,12 +53,15 @@ class Asked:
 
 def make_request(op: str, type_name: str, shape: str, level: str, options: list[str]) -> Request:
     if op not in OPS:
-        raise RequestError(f"unknown op '{op}'; there are {', '.join(OPS)}")
+        raise RequestError(f"unknown op {op!a}; there are {', '.join(OPS)}")
+    for word in (type_name, level):  # messages are a line each, and show what they are about
+        if not re.fullmatch(r"\w+", word, re.ASCII):
+            raise RequestError(f"{word!a} is neither a type nor a level")
     form, option = ("M0xN0xK0", "f32acc") if op == "mmt4d" else ("tile0xtile1", "t")
     if not re.fullmatch("x".join([r"[0-9]{1,9}"] * (form.count("x") + 1)), shape):
-        raise RequestError(f"'{shape}' is not a shape of {op}, {form}")
+        raise RequestError(f"{shape!a} is not a shape of {op}, {form}")
     if options not in ([], [option]):
-        raise RequestError(f"'{' '.join(options)}' is not an option of {op}, which has '{option}'")
+        raise RequestError(f"{' '.join(options)!a} is not an option of {op}, which has '{option}'")
     return Request(op, type_name, tuple(map(int, shape.split("x"))), level, "".join(options))
 
 
@@ -68,14 +71,21 @@ def _parse_text(line: str) -> Request:
         op, type_name, shape, *rest = words
         level = rest.pop(0 if op == "mmt4d" else -1)
         return make_request(op, type_name, shape, level, rest)
-    raise RequestError(f"'{line}' is not a request: 'mmt4d s8s8s32 12x32x4 avx512_vnni [f32acc]' or "
+    raise RequestError(f"{line!a} is not a request: 'mmt4d s8s8s32 12x32x4 avx512_vnni [f32acc]' or "
                        "'pack x32 8x1 [t] avx2_fma'")
+
+
+def _members(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    members = dict(pairs)
+    if len(members) < len(pairs):
+        raise RequestError("the request has a member twice")
+    return members
 
 
 def _parse_json(line: str) -> Request:
     try:
-        fields = json.loads(line)
-    except ValueError as error:
+        fields = json.loads(line, object_pairs_hook=_members)
+    except (ValueError, RecursionError) as error:
         raise RequestError(f"not JSON: {error}") from None
     texts = []
     for name in ("op", "type", "shape", "level"):
@@ -84,6 +94,8 @@ def _parse_json(line: str) -> Request:
             raise RequestError(f"the request has no text '{name}'")
         texts.append(value)
     for name, value in fields.items():
+        if name not in ("f32acc", "t"):
+            raise RequestError(f"a request has no member {name!a}")
         if not isinstance(value, bool):
             raise RequestError(f"'{name}' is neither true nor false")
     return make_request(*texts, [name for name, value in fields.items() if value])
@@ -103,8 +115,8 @@ def read_manifests(paths: Iterable[str]) -> dict[Request, Asked]:
     parsed: dict[str, Request | None] = {}  # modules mostly ask for the same
     for path in paths:
         try:
-            with open(path, encoding="utf-8") as file:
-                lines = file.read().splitlines()
+            with open(path, encoding="utf-8-sig") as file:
+                lines = file.read().split("\n")
         except UnicodeDecodeError:
             raise RequestError(f"{path}: not a text file") from None
         for number, line in enumerate(lines, 1):

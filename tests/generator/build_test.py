@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 import unittest
@@ -88,6 +90,9 @@ class BuildCase(unittest.TestCase):
 
     def outputs(self) -> dict[Path, bytes]:
         return {path: path.read_bytes() for path in self.out.parent.rglob("*") if path.is_file()}
+
+    def names(self) -> list[str]:
+        return sorted(path.name for path in self.out.iterdir())
 
     def assert_no_temporaries(self) -> None:
         self.assertEqual(list(self.directory.rglob(".*")), [])
@@ -188,8 +193,53 @@ class OutputTest(BuildCase):
         self.build(_THREE[:1], "--emit", "obj")
         self.assertEqual(len(list(self.out.glob("*.o"))), 2)
         self.build(_THREE[:1], "--emit", "cpp")
-        self.assertEqual(sorted(path.name for path in self.out.iterdir()),
-                         ["index.json", "mine.o", "uk_mmt4d_tile_f32f32f32_1x5x1_x86_64_avx2_fma.cc"])
+        source = "uk_mmt4d_tile_f32f32f32_1x5x1_x86_64_avx2_fma.cc"
+        self.assertEqual(self.names(), ["index.json", "mine.o", source])
+        self.build([_HAND])  # an archive of nothing
+        self.assertEqual(self.names(), ["index.json", "libuk_tiles.a", "mine.o"])
+        self.build(_THREE[:1], "--emit", "cpp")
+        self.assertEqual(self.names(), ["index.json", "mine.o", source])
+
+    def test_an_index_of_another_tool_deletes_nothing(self) -> None:
+        precious = self.directory / "out" / "precious.o"
+        self.out.mkdir(parents=True)
+        for file in ("../precious.o", "precious.o", 5, ["precious.o"]):
+            precious.touch()
+            (self.out / "precious.o").touch()
+            index = {"archive": None, "requests": [{"file": file}]}
+            (self.out / "index.json").write_text(json.dumps(index))
+            self.build([_GENERATED])
+            self.assertTrue(precious.exists())
+            self.assertTrue((self.out / "precious.o").exists())
+        (self.out / "index.json").write_text("[" * 100_000)
+        self.build([_GENERATED])
+
+    def test_an_output_on_another_file_system(self) -> None:
+        elsewhere = Path("/dev/shm")
+        if not elsewhere.is_dir() or elsewhere.stat().st_dev == self.directory.stat().st_dev:
+            self.skipTest("no other file system")
+        with tempfile.TemporaryDirectory(dir=elsewhere) as directory:
+            self.out.parent.mkdir()
+            self.out.symlink_to(directory)
+            self.build([_GENERATED])
+            self.assertEqual(self.names(), ["index.json", "libuk_tiles.a"])
+
+    def test_two_builds_at_once_leave_one_of_them(self) -> None:
+        """What the index names is there, and nothing else."""
+        manifests = []
+        for type_name in ("f32f32f32", "f64f64f64"):
+            lines = [f"mmt4d {type_name} {m0}x5x1 avx2_fma" for m0 in range(1, 9)]
+            manifests.append(self.directory / f"{type_name}.txt")
+            manifests[-1].write_text("".join(f"{line}\n" for line in lines))
+            self.build(lines, "--emit", "cpp")
+        for _ in range(10):
+            both = [subprocess.Popen(generator_command(
+                        "build", "--manifest", str(manifest), "--arch", ARCH, "--out", str(self.out),
+                        "--cache", str(self.cache), "--cc", str(self.cc), "--emit", "cpp"),
+                        cwd=library.ROOT) for manifest in manifests]
+            self.assertEqual([one.wait(timeout=60) for one in both], [0, 0])
+            rows = json.loads((self.out / "index.json").read_text())["requests"]
+            self.assertEqual(self.names(), ["index.json", *sorted(row["file"] for row in rows)])
 
     def test_source_needs_no_compiler(self) -> None:
         self.cc.unlink()
@@ -233,28 +283,23 @@ class CacheTest(BuildCase):
         self.build(_THREE)
         self.assertEqual(set(self.compiled()) & done, set())
 
-    def test_what_a_crash_left_empty_is_made_again(self) -> None:
-        self.build([_GENERATED])
-        first = (self.out / "libuk_tiles.a").read_bytes()
-        made, = self.cache.rglob("*.o")
-        made.write_bytes(b"")
-        self.build([_GENERATED])
-        self.assertEqual((self.out / "libuk_tiles.a").read_bytes(), first)
-
-    def test_damage_in_the_cache_is_told(self) -> None:
-        self.build([_GENERATED])
-        made, = self.cache.rglob("*.o")
-        whole = made.read_bytes()
-        for size in (3, 40, len(whole) // 2, len(whole) - 1):
-            made.write_bytes(whole[:size])
-            with self.subTest(size=size):
-                self.assert_refused(f"{made}: not a whole 64-bit ELF object",
-                                    *self.arguments([_GENERATED]))
+    def test_what_is_damaged_is_made_again(self) -> None:
+        """By a crash of the machine, say, which may leave an empty file, a part of one, or zeros."""
+        for kind, suffix in (("archive", ".o"), ("cpp", ".cc")):
+            self.build([_GENERATED], "--emit", kind)
+            first = self.outputs()
+            made, = self.cache.rglob(f"uk_*{suffix}")
+            whole = made.read_bytes()
+            for damaged in (b"", whole[:40], whole[:-1], whole[:-9] + bytes(9)):
+                made.write_bytes(damaged)
+                self.build([_GENERATED], "--emit", kind)
+                self.assertEqual(self.outputs(), first)
+                self.assertEqual(made.read_bytes(), whole)
 
     def test_an_interrupted_build_goes_on_where_it_stopped(self) -> None:
         (self.directory / "slow").touch()
         command = generator_command(*self.arguments(_THREE, "--jobs", "1"))
-        for number, code in ((signal.SIGTERM, 143), (signal.SIGINT, 130)):
+        for number, code in ((signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGHUP, 129)):
             with subprocess.Popen(command, cwd=library.ROOT, stderr=subprocess.PIPE) as running:
                 while not (self.directory / "started").exists():
                     self.assertIsNone(running.poll())
@@ -291,8 +336,19 @@ class ErrorTest(BuildCase):
                 ("pack x32 8x1 f32acc avx2_fma", "'f32acc' is not an option of pack"),
                 ('{"op": "mmt4d"', "not JSON"),
                 ('{"op": "mmt4d"}', "has no text 'type'"),
-                ('{"op": "mmt4d", "type": "s8s8s32", "shape": "1x1x1", "level": "avx2_fma", "x": 1}',
-                 "'x' is neither true nor false")):
+                ('{"op": "mmt4d", "type": "s8s8s32", "shape": "1x1x1", "level": "avx2_fma", "t": 1}',
+                 "'t' is neither true nor false"),
+                ('{"op": "mmt4d", "type": "s8s8s32", "shape": "1x1x1", "level": "avx2_fma", "x": false}',
+                 "no member 'x'"),
+                ('{"op": "mmt4d", "op": "pack"}', "has a member twice"),
+                ('{"op":' * 20_000, "not JSON"),
+                (r'{"op": "mmt4d", "type": "s8\ns8", "shape": "1x1x1", "level": "avx2_fma"}',
+                 r"'s8\\ns8' is neither a type nor a level"),
+                (r'{"op": "mmt4d", "type": "\ud800", "shape": "1x1x1", "level": "avx2_fma"}',
+                 r"'\\ud800' is neither a type nor a level"),
+                (r'{"op": "mmt4d", "type": "s8s8s32", "shape": "1x1x1\n", "level": "avx2_fma"}',
+                 r"'1x1x1\\n' is not a shape of mmt4d"),
+                ("mmt4d s8s8s32 1x1x1 sse2\fmmt4d s8s8s32 2x1x1 sse2", "is not a request")):
             with self.subTest(line):
                 self.assert_refused(f"manifest.txt:2: .*{message}",
                                     *self.arguments([_GENERATED, line]))
@@ -308,6 +364,7 @@ class ErrorTest(BuildCase):
                 ([*good, "--emit", "bitcode", "--cc", "g++"], "bitcode needs clang"),
                 ([*good, "--arch", "arm_64"], "unknown level 'avx2_fma'; there are neon"),
                 ([*good, "--manifest", nothing], f"{nothing}: No such file"),
+                ([*good, "--manifest", ""], "'': No such file"),
                 ([*good, "--jobs", "0"], "'0' is not a number of jobs"),
                 ([*good, "--emit", "exe"], "invalid choice: 'exe'"),
                 (["tile", "s8s8s16", "1x1x1", "avx2_fma"], "unknown type"),
@@ -315,6 +372,27 @@ class ErrorTest(BuildCase):
                 ([], "arguments are required: command")):
             with self.subTest(arguments[-2:]):
                 self.assert_refused(message, *arguments)
+
+    def test_no_home_for_the_cache(self) -> None:
+        arguments = self.arguments([_GENERATED])
+        at = arguments.index("--cache")
+        command = [sys.executable, "-c", "import pathlib, sys\n"
+                   "def no_home(): raise RuntimeError\n"
+                   "pathlib.Path.home = no_home\n"
+                   "from generator.cli import main\n"
+                   "sys.exit(main(sys.argv[1:]))", *arguments[:at], *arguments[at + 2:]]
+        environment = {name: value for name, value in os.environ.items() if name != "XDG_CACHE_HOME"}
+        ran = subprocess.run(command, cwd=library.ROOT, env=environment, text=True, capture_output=True)
+        self.assertEqual((ran.returncode, ran.stderr), (
+            2, "generator: there is no home directory for a cache; --cache names a place\n"))
+
+    def test_who_reads_the_output_stops(self) -> None:
+        command = generator_command("tile", "f32f32f32", "64x64x1", "avx2_fma")
+        with subprocess.Popen(command, cwd=library.ROOT, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE) as running:
+            running.stdout.close()
+            self.assertEqual(running.stderr.read(), b"")
+        self.assertEqual(running.returncode, 141)
 
     def test_an_output_that_cannot_be_replaced(self) -> None:
         self.build([_GENERATED])

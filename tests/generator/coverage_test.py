@@ -93,6 +93,10 @@ class CommandTest(unittest.TestCase):
             block = run_generator("coverage").stdout
             self.assertEqual(path.read_text(),
                              f"before\n<!-- coverage x86_64 -->\n{block}<!-- /coverage x86_64 -->\nafter\n")
+            path.write_bytes(b"\xff")
+            failed = run_generator("coverage", "--check", path)
+            self.assertEqual((failed.returncode, failed.stderr),
+                             (2, f"generator: {path}: not a text file\n"))
 
     def test_a_missing_tile_fails(self) -> None:
         rows = tuple(row for row in table(ARCH) if row.tile.isa != "sse2")

@@ -132,6 +132,17 @@ class SourcesTest(unittest.TestCase):
         self.generate()
         self.assertEqual(self.files().keys(), before)
 
+    def test_what_is_missing_or_damaged_is_written_again(self) -> None:
+        self.generate()
+        before = {path: path.read_bytes() for path in self.files()}
+        (self.out / "tiles.inc").write_bytes(b"\xff")
+        next(self.out.glob("sse2/*.cc")).unlink()
+        self.assertEqual(self.generate().returncode, 0)
+        self.assertEqual({path: path.read_bytes() for path in self.files()}, before)
+        (self.out / "stamp").write_bytes(b"\xff")
+        self.assertEqual(self.generate().returncode, 0)
+        self.assertEqual({path: path.read_bytes() for path in self.files()}, before)
+
     def test_manifests(self) -> None:
         manifest = self.out.parent / "manifest.txt"
         manifest.write_text(f"{EXTRA}\npack x32 9x3 t sse2  # and its comment\n")

@@ -171,6 +171,8 @@ class CommandTest(unittest.TestCase):
     def test_errors_are_one_line(self) -> None:
         for arguments in (["--level", "sse9", "f32f32f32", "1", "1", "1"],
                           ["--level", "sse2", "f32f32f32", "1", "1", "x"],
+                          ["--level", "sse2", "f32f32f32", "1", "1", str(2**63)],
+                          ["--level", "sse2", "f32f32f32", "1", "1", "9" * 400],
                           ["--level", "sse2", "f32f32f32", "1", "1", "1", "--m0", "63"]):
             ran = run_generator("query", *arguments)
             self.assertEqual((ran.returncode, ran.stdout, ran.stderr.count("\n")), (2, "", 1), ran.stderr)

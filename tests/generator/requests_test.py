@@ -118,6 +118,15 @@ class CopySourceTest(unittest.TestCase):
             emit_copies(tiles)
 
 
+class ManifestTest(unittest.TestCase):
+    def test_a_byte_order_mark_is_no_part_of_the_first_request(self) -> None:
+        with tempfile.TemporaryDirectory() as directory:
+            manifest = Path(directory, "a.txt")
+            manifest.write_bytes(b"\xef\xbb\xbfpack x32 9x3 t sse2\r\npack x32 9x3 t sse2")
+            (request, asked), = read_manifests([str(manifest)]).items()
+        self.assertEqual((request.text, asked.count), ("pack x32 9x3 t sse2", 2))
+
+
 class ExplainTest(unittest.TestCase):
     def test_explains_each_request_once(self) -> None:
         with tempfile.TemporaryDirectory() as directory:
