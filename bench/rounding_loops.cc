@@ -14,9 +14,19 @@ using V = decltype(vector_of(round_to_bf16));  // the level's, of f32
 
 struct F16 {
   static UK_INLINE V dot(V acc, V a, V b) { return fma_rounded_to_f16(acc, a, b); }
+  static UK_INLINE V round(V acc) { return acc; }
 };
 struct Bf16 {
+#if defined(__AVX512F__)
+  static UK_INLINE V dot(V acc, V a, V b) { return _mm512_fmadd_ps(a, b, acc); }
+  static UK_INLINE V round(V acc) { return round_to_bf16(acc); }
+#elif defined(__FMA__)
+  static UK_INLINE V dot(V acc, V a, V b) { return _mm256_fmadd_ps(a, b, acc); }
+  static UK_INLINE V round(V acc) { return round_to_bf16(acc); }
+#else
   static UK_INLINE V dot(V acc, V a, V b) { return fma_rounded_to_bf16(acc, a, b); }
+  static UK_INLINE V round(V acc) { return acc; }
+#endif
 };
 
 template <class Type, int kChains>
@@ -30,6 +40,10 @@ void chains(const float* data, uint64_t rounds) {
     UK_UNROLL for (int i = 0; i < kChains; ++i) {
       acc[i] = Type::dot(acc[i], a, b);
       __asm__ volatile("" : "+x"(acc[i]));  // one after the other, as in a tile
+    }
+    UK_UNROLL for (int i = 0; i < kChains; ++i) {
+      acc[i] = Type::round(acc[i]);
+      __asm__ volatile("" : "+x"(acc[i]));
     }
   }
 }

@@ -162,7 +162,7 @@ class Primitive:
     operand: str
     zero: str
     dot: str
-    dot_cost: Cost
+    dot_cost: Cost  # with round_dot
     latency: dict[str, int] | int  # cycles from one accumulation into a register to the next, by core
     load_out: str  # {load}: loads the out elements of the lanes
     store_out: str  # {acc}: what the store writes
@@ -173,6 +173,8 @@ class Primitive:
     decode_cost: Cost = Cost()  # of all parts
     stage_lhs: Steps | None = None  # of the rows' units; None: used as they lie in memory
     stage_lhs_cost: Cost = Cost()
+    # {acc}: the rest of a dot. It follows all rows' dots: a core overlaps what is close together.
+    round_dot: str | None = None
     rhs_offset: int = 0  # so much are decoded columns above their elements
     row_sums: str | None = None  # {sums}, {x}: adds rhs_offset times what 32-bit lanes of rows hold
     row_sums_cost: Cost = Cost()

@@ -61,16 +61,11 @@ UK_INLINE __m256 fma_rounded_to_f16(__m256 acc, __m256 a, __m256 b) {
   return f16_to_f32(f32_to_f16(fma_round_to_odd(acc, a, b)));
 }
 
-// By contract an f32 FMA, then a second rounding to bf16.
-UK_INLINE __m256 fma_rounded_to_bf16(__m256 acc, __m256 a, __m256 b) {
-  return round_to_bf16(_mm256_fmadd_ps(a, b, acc));
-}
-
 // ---------------------------------------------------------------- OUT
 
 struct Avx2 {
   static constexpr int kRegisters = 16, kTemporaries = 0;
-  static constexpr bool kSumsRows = false;
+  static constexpr bool kSumsRows = false, kRoundsDots = false;
 };
 
 struct Avx2S32Out : Avx2 {
@@ -132,7 +127,9 @@ struct Avx2WidenedOperands {
     return _mm256_set1_epi32(load_s32(row));
   }
   static UK_INLINE void stage_lhs(char* to, const char* from, int rows) {
-    for (; rows >= 8; rows -= 8, from += 16, to += 32) stage(to, load_128<16>(from));
+    UK_UNROLL_STAGING for (; rows >= 8; rows -= 8, from += 16, to += 32) {
+      stage(to, load_128<16>(from));
+    }
     // The rest in pieces that stay inside the panel; each writes a whole vector, the next one over
     // it.
     if (rows & 4) {

@@ -20,11 +20,14 @@ struct F16Rounded : Avx2F16Out, Avx2WidenedOperands<Avx2WidenF16> {
   }
 };
 
+// By contract an f32 FMA, then a second rounding to bf16.
 struct Bf16Rounded : Avx2Bf16Out, Avx2WidenedOperands<Avx2WidenBf16> {
   static constexpr int kK0 = 1, kTemporaries = 8;
+  static constexpr bool kRoundsDots = true;
   static UK_INLINE Acc dot(Acc acc, __m256i lhs, __m256i rhs) {
-    return fma_rounded_to_bf16(acc, _mm256_castsi256_ps(lhs), _mm256_castsi256_ps(rhs));
+    return _mm256_fmadd_ps(_mm256_castsi256_ps(lhs), _mm256_castsi256_ps(rhs), acc);
   }
+  static UK_INLINE Acc round_dot(Acc acc) { return round_to_bf16(acc); }
 };
 
 // VPMADDWD adds two s16 products; only 2 * (-32768)^2 leaves int32, and it wraps as the sum may.

@@ -48,16 +48,11 @@ UK_INLINE __m512 fma_rounded_to_f16(__m512 acc, __m512 a, __m512 b) {
   return f16_to_f32(f32_to_f16(_mm512_mask_mov_ps(up, down_is_odd, down)));
 }
 
-// By contract an f32 FMA, then a second rounding to bf16.
-UK_INLINE __m512 fma_rounded_to_bf16(__m512 acc, __m512 a, __m512 b) {
-  return round_to_bf16(_mm512_fmadd_ps(a, b, acc));
-}
-
 // ---------------------------------------------------------------- OUT
 
 struct Avx512 {
   static constexpr int kRegisters = 32, kTemporaries = 0;
-  static constexpr bool kSumsRows = false;
+  static constexpr bool kSumsRows = false, kRoundsDots = false;
 };
 
 struct Avx512S32Out : Avx512 {
@@ -122,7 +117,7 @@ struct Avx512WidenedOperands {
     return _mm512_set1_epi32(load_s32(row));
   }
   static UK_INLINE void stage_lhs(char* to, const char* from, int rows) {
-    for (; rows >= 16; rows -= 16, from += 32, to += 64) {
+    UK_UNROLL_STAGING for (; rows >= 16; rows -= 16, from += 32, to += 64) {
       _mm512_store_si512(to, WidenLhs::widen(load_256<32>(from)));
     }
     if (rows > 0) {  // the mask keeps the load inside the panel

@@ -20,11 +20,14 @@ struct F16Rounded : Avx512F16Out, Avx512WidenedOperands<Avx512WidenF16> {
   }
 };
 
+// By contract an f32 FMA, then a second rounding to bf16.
 struct Bf16Rounded : Avx512Bf16Out, Avx512WidenedOperands<Avx512WidenBf16> {
   static constexpr int kK0 = 1, kTemporaries = 15;  // what GCC's scheduler keeps in flight
+  static constexpr bool kRoundsDots = true;
   static UK_INLINE Acc dot(Acc acc, __m512i lhs, __m512i rhs) {
-    return fma_rounded_to_bf16(acc, _mm512_castsi512_ps(lhs), _mm512_castsi512_ps(rhs));
+    return _mm512_fmadd_ps(_mm512_castsi512_ps(lhs), _mm512_castsi512_ps(rhs), acc);
   }
+  static UK_INLINE Acc round_dot(Acc acc) { return round_to_bf16(acc); }
 };
 
 // VPMADDWD adds two s16 products; only 2 * (-32768)^2 leaves int32, and it wraps as the sum may.

@@ -75,7 +75,7 @@ struct S16U4 : Avx512S32Out {
   // k0 k1 k2 k3 k4 k5 k6 k7  ->  k0 k4 k1 k5 k2 k6 k3 k7
   static UK_INLINE void stage_lhs(char* to, const char* from, int rows) {
     const __m128i order = _mm_setr_epi8(0, 1, 8, 9, 2, 3, 10, 11, 4, 5, 12, 13, 6, 7, 14, 15);
-    for (; rows >= 4; rows -= 4, from += 64, to += 64) {
+    UK_UNROLL_STAGING for (; rows >= 4; rows -= 4, from += 64, to += 64) {
       _mm512_store_si512(
           to, _mm512_shuffle_epi8(_mm512_loadu_si512(from), _mm512_broadcast_i32x4(order)));
     }
