@@ -33,10 +33,15 @@ STAGING_WORTH = 0.88
 def one_by_one(p: Primitive, rows: int, vectors: int) -> bool:
     """Whether a step multiplies one vector of columns after the other by all rows: with one row each is
     used once, and where dots overwrite an operand there are fewer copies if it is the column. Rounding in
-    software, or several parts, are long enough to overlap with the next one."""
+    software, or several parts, are long enough to overlap with the next one. What must be decoded is so
+    ahead of the dots, if there are registers for all of it."""
     if vectors == 1 or p.vectors_of_rows or p.rounds_in_software:
         return False
-    return p.parts <= 2 if rows == 1 else p.isa.copies_operands and p.parts == 1
+    if rows > 1:
+        return p.isa.copies_operands and p.parts == 1
+    decodes_first = p.parts == 1 and p.decode != ((),) and (
+        2 * vectors + 1 + max(p.registers, p.decode_registers) <= p.isa.registers)
+    return p.parts <= 2 and not decodes_first
 
 
 def registers_needed(p: Primitive, rows: int, vectors: int, decoded: bool) -> int:
