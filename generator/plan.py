@@ -18,9 +18,13 @@ OVERLAP = 0.12
 REGISTERS_TO_UNROLL = 4
 DECODE_TO_UNROLL = 4
 STAGE_BYTES = 8 << 10  # of each staged operand: both stay in L1 beside the panels
-# Where a block stages for itself: few enough that the next steps are staged while the last dots of
-# those before are still under way. Of a single row twice as many.
-STEPS_IN_BLOCK = 16
+
+
+def steps_in_block(m0: int) -> int:
+    """Where a block stages for itself: few enough that the next steps are staged while the last dots of
+    those before are still under way, and enough to be worth a loop."""
+    return 8 if m0 >= 8 else 16 if m0 > 1 else 32
+
 
 # Of a K loop beside which rows are staged, to sum them there: the sums, and the factor.
 SUM_REGISTERS = 2
@@ -254,8 +258,7 @@ class Plan:
         step = max(self.row_step if self.stages_lhs else 1,
                    self.column_step if self.stages_rhs else 1)
         most = STAGE_BYTES // step
-        in_block = STEPS_IN_BLOCK if self.tile.m0 > 1 else 2 * STEPS_IN_BLOCK
-        return max(1, min(most, in_block) if self.stages_in_block else most)
+        return max(1, min(most, steps_in_block(self.tile.m0)) if self.stages_in_block else most)
 
     @property
     def _shapes(self) -> list[tuple[int, int]]:

@@ -97,8 +97,8 @@ UK_INLINE void k_steps(typename P::Acc (&acc)[Rows][Vectors], typename P::Acc& s
 }
 
 // Steps whose LHS is staged on the stack at a time: few enough that the next ones are staged while
-// the last dots of those before are still under way.
-constexpr int kStagedSteps = 16;
+// the last dots of those before are still under way, and enough to be worth a loop.
+constexpr int staged_steps(int m0) { return m0 >= 8 ? 8 : m0 > 1 ? 16 : 32; }
 
 // Steps whose rows are summed ahead of the rest.
 constexpr int kStepsSummedFirst = 2;
@@ -120,6 +120,7 @@ UK_INLINE void k_loop(typename P::Acc (&acc)[Rows][Vectors], char* sums_of_rows,
   constexpr int kStride = M0 * P::kRowBytes, kRhsStep = N0 * P::kRhsBytes;
   typename P::Acc sums = P::zero();
   if constexpr (P::kStagesLhs) {
+    constexpr int kStagedSteps = staged_steps(M0);
     alignas(64) char staged[2][kStagedSteps * kStride + P::kStageSlack];
     uk_index_t steps = k1 < kStagedSteps ? k1 : kStagedSteps;
     P::stage_lhs(staged[0], lhs, static_cast<int>(steps) * M0);
