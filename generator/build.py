@@ -369,8 +369,8 @@ def _old_files(out: Path) -> set[str]:
     """What an earlier build left in `out`, by its index."""
     try:
         index = json.loads((out / INDEX).read_text())
-        names = [index["archive"], *(row["file"] for row in index["requests"])]
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        names = [index.get("archive"), *(row["file"] for row in index["requests"])]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return set()
     return {name for name in names if isinstance(name, str) and _OWN_FILE.fullmatch(name)}
 

@@ -432,7 +432,8 @@ def _float_primitives(isa: Isa) -> list[Primitive]:
             Primitive(isa, TYPES[f"{name}{name}{name}"], numerics="f32acc", **common, **out_half,
                       **multiply_add("ps", len(form["k_order"]))),
             Primitive(isa, TYPES[f"{name}{name}{name}"], numerics="round_each_step", **common,
-                      **out_half, **rounded, dot_cost=cost, latency=_cycles(*latencies), dot_cycles={"Zen 4": dot_cycles},
+                      **out_half, **rounded, dot_cost=cost, latency=_cycles(*latencies),
+                      dot_cycles={"Zen 4": dot_cycles},
                       registers=_ROUNDING_REGISTERS[name, isa.vector_bytes]),
         ]
     return found

@@ -19,19 +19,18 @@ REGISTERS_TO_UNROLL = 4
 DECODE_TO_UNROLL = 4
 STAGE_BYTES = 8 << 10  # of each staged operand: both stay in L1 beside the panels
 
-
-def steps_in_block(m0: int) -> int:
-    """Where a block stages for itself: few enough that the next steps are staged while the last dots of
-    those before are still under way, and enough to be worth a loop."""
-    return 8 if m0 >= 8 else 16 if m0 > 1 else 32
-
-
 # Of a K loop beside which rows are staged, to sum them there: the sums, and the factor.
 SUM_REGISTERS = 2
 
 # What staged columns must leave of the cycles: results pass through memory more often, and each block starts
 # anew, which the bound does not have.
 STAGING_WORTH = 0.88
+
+
+def steps_in_block(m0: int) -> int:
+    """Where a block stages for itself: few enough that the next steps are staged while the last dots of
+    those before are still under way, and enough to be worth a loop."""
+    return 8 if m0 >= 8 else 16 if m0 > 1 else 32
 
 
 def one_by_one(p: Primitive, rows: int, vectors: int) -> bool:
