@@ -400,7 +400,8 @@ def tiles_to_make(options: Options, answers: dict[Request, Answer]) -> dict[str,
 def write_output(options: Options, files: list[Path], index: dict, archive: str) -> None:
     """The files, or an archive of them, and the index."""
     out = options.out
-    out.mkdir(parents=True, exist_ok=True)
+    out.parent.mkdir(parents=True, exist_ok=True)  # names the file that is in its way
+    out.mkdir(exist_ok=True)
     # In the output itself: what is beside it may be another file system, or not ours to write.
     with _one_at_a_time(out), tempfile.TemporaryDirectory(dir=out, prefix=".partial-") as scratch:
         ready = Path(scratch)

@@ -227,8 +227,8 @@ def main(argv: list[str]) -> int:
         return 128 + signal.SIGPIPE
     except OSError as error:
         # Of two files the second is the one to write; the other is a temporary.
-        names = [name for name in (error.filename2, error.filename) if name is not None]
-        name = (names[0] or "''") if names else "writing a file"
+        names = (name for name in (error.filename2, error.filename) if name is not None)
+        name = next(names, "writing a file") or "''"
         print(f"generator: {name}: {error.strerror}", file=sys.stderr)
         return EXIT_ERROR
     except KeyboardInterrupt:

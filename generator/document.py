@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from generator.library import replace_file
+from generator.library import read_text, replace_file
 from generator.model import RequestError
 
 
 def _split(path: Path, name: str) -> tuple[str, str, str]:
     begin, end = f"<!-- {name} -->\n", f"<!-- /{name} -->\n"
-    try:
-        text = path.read_text(encoding="utf-8")
-    except UnicodeDecodeError:
-        raise RequestError(f"{path}: not a text file") from None
+    text = read_text(path)
     if text.count(begin) != 1 or text.count(end) != 1:
         raise RequestError(f"{path}: wants the lines '{begin.strip()}' and '{end.strip()}', once each")
     before, _, rest = text.partition(begin)

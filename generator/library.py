@@ -61,6 +61,15 @@ def replace_file(path: Path, text: str) -> None:
     os.replace(partial, path)
 
 
+def read_text(path: str | Path, encoding: str = "utf-8") -> str:
+    """A file of who runs the generator."""
+    try:
+        with open(path, encoding=encoding) as file:
+            return file.read()
+    except UnicodeDecodeError:
+        raise RequestError(f"{path}: not a text file") from None
+
+
 def _read(path: str) -> str:
     """A file of C or CMake that is part of this source tree."""
     return (ROOT / path).read_text(encoding="utf-8")

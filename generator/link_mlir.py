@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Iterator
 
+from generator.library import read_text
 from generator.link_names import View, copy_width, matmul_type, mmt4d_tile, read_number
 from generator.model import RequestError
 from generator.requests import Request
@@ -89,11 +90,7 @@ def _blank(match: re.Match[str]) -> str:
 
 def read_ops(path: str) -> Iterator[TextOp | str]:
     """The ops that want tiles; for those that can have none, a line that says why."""
-    try:
-        with open(path, encoding="utf-8") as file:
-            text = _STRING_OR_COMMENT.sub(_blank, file.read())
-    except UnicodeDecodeError:
-        raise RequestError(f"{path}: not a text file") from None
+    text = _STRING_OR_COMMENT.sub(_blank, read_text(path))
     line, counted = 1, 0
     for match in _OP.finditer(text):
         line += text.count("\n", counted, match.start())

@@ -42,8 +42,8 @@ def one_by_one(p: Primitive, rows: int, vectors: int) -> bool:
         return False
     if rows > 1:
         return p.isa.copies_operands and p.parts == 1
-    decodes_first = p.parts == 1 and p.decode != ((),) and (
-        2 * vectors + 1 + max(p.registers, p.decode_registers) <= p.isa.registers)
+    decodes_first = (p.parts == 1 and p.decode != ((),)
+                     and _registers(p, rows, vectors, False, False) <= p.isa.registers)
     return p.parts <= 2 and not decodes_first
 
 
@@ -51,13 +51,17 @@ def registers_needed(p: Primitive, rows: int, vectors: int, decoded: bool) -> in
     """The register model: accumulators, a step's columns, one broadcast row, and what the primitive
     adds for the dots or for decoding columns that are not staged decoded. Part by part, columns are
     there as loaded and as the part in turn; where rows are loaded as they lie, all parts are there."""
+    return _registers(p, rows, vectors, decoded, one_by_one(p, rows, vectors))
+
+
+def _registers(p: Primitive, rows: int, vectors: int, decoded: bool, by_columns: bool) -> int:
     temporaries = p.registers if decoded else max(p.registers, p.decode_registers)
     if p.vectors_of_rows:
         in_flight = 4 if decoded or vectors <= 2 else 2  # vectors of rows: compilers load ahead
         return (-(-rows // p.acc_rows) * vectors + p.parts * _operand_vectors(p, vectors)
                 + in_flight * max(p.parts, p.row_loads) + 1 + temporaries)
     columns, row = (min(p.parts, 2), 1) if p.part_by_part else (p.parts, p.parts)
-    if one_by_one(p, rows, vectors):
+    if by_columns:
         operands = columns + rows * p.parts  # the rows' parts for all of the step
     else:
         operands = columns * vectors + row

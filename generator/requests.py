@@ -114,12 +114,7 @@ def read_manifests(paths: Iterable[str]) -> dict[Request, Asked]:
     asked: dict[Request, Asked] = {}
     parsed: dict[str, Request | None] = {}  # modules mostly ask for the same
     for path in paths:
-        try:
-            with open(path, encoding="utf-8-sig") as file:
-                lines = file.read().split("\n")
-        except UnicodeDecodeError:
-            raise RequestError(f"{path}: not a text file") from None
-        for number, line in enumerate(lines, 1):
+        for number, line in enumerate(library.read_text(path, "utf-8-sig").split("\n"), 1):
             if line not in parsed:
                 try:
                     parsed[line] = parse_line(line)
