@@ -103,7 +103,7 @@ class Packer {
     for (uk_index_t i = 0; i * plan_.rows < plan_.size0; ++i) {
       char* byte = tile(i, j) + c - j * plan_.columns;
       for (uk_index_t r = 0; r < smaller(plan_.rows, plan_.size0 - i * plan_.rows); ++r) {
-        *byte = static_cast<char>((*byte & 0x0F) | (padding_ & 0xF0));
+        pad_upper_half(byte);
         byte += plan_.columns;
       }
     }
@@ -111,11 +111,11 @@ class Packer {
 
   // Tiles that hold no element.
   void padding_tiles() {
+    if (plan_.tiles1 == 0) return;  // any number of rows without a tile is legal
     const bool is_empty = plan_.size0 == 0 || plan_.size1 == 0;
     const uk_index_t covered0 = is_empty ? 0 : ceil_div(plan_.size0, plan_.rows);
     const uk_index_t covered1 = is_empty ? 0 : ceil_div(plan_.size1, plan_.columns);
     const uk_index_t bytes = plan_.tile_size() * plan_.bits / 8;
-    if (plan_.tiles1 == 0) return;  // any number of rows without a tile is legal
     for (uk_index_t i = 0; i < plan_.tiles0; ++i) {
       for (uk_index_t j = i < covered0 ? covered1 : 0; j < plan_.tiles1; ++j) {
         pad(tile(i, j), bytes);
@@ -127,6 +127,10 @@ class Packer {
   void pad(char* out, uk_index_t bytes) const {
     const int bits = plan_.bits == 4 ? 8 : plan_.bits;
     fill(out, bytes * 8 / bits, padding_, bits);
+  }
+
+  void pad_upper_half(char* byte) const {
+    *byte = static_cast<char>((*byte & 0x0F) | (padding_ & 0xF0));
   }
 
   // The parts of rows that are packed some rows of the matrix after these. Apart from the loops
@@ -212,8 +216,7 @@ class Packer {
     }
     if (next.columns * bits % 8 != 0) {  // what follows a last low nibble is not the matrix's
       for (uk_index_t run = 0; run < next.rows * runs; ++run) {
-        char& last = scratch_[run * run_bytes + bytes - 1];
-        last = static_cast<char>((last & 0x0F) | (padding_ & 0xF0));
+        pad_upper_half(scratch_ + run * run_bytes + bytes - 1);
       }
     }
     staged_ = next;

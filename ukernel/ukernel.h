@@ -179,15 +179,13 @@ typedef void uk_unpack_tile_fn(void* out, const void* in, uk_index_t count, uk_i
 #define UK_OP_PACK 2u
 #define UK_OP_UNPACK 3u
 
-/* What a row's results are, bit for bit. */
+/* What a row's results are, bit for bit. F32ACC is a MUL_ADD_CHAIN on sse2: as exact for f16, while
+ * products of bf16 may leave the range of f32. */
 #define UK_NUMERICS_EXACT 1u           /* integers modulo 2^32, and copies */
 #define UK_NUMERICS_FMA_CHAIN 2u       /* one fused multiply-add per k, in increasing k */
 #define UK_NUMERICS_MUL_ADD_CHAIN 3u   /* as above, product and sum rounded separately */
 #define UK_NUMERICS_ROUND_EACH_STEP 4u /* 16-bit output, rounded to it at every k */
-#define UK_NUMERICS_F32ACC                                                                          \
-  5u                                   /* 16-bit output: f32 FMA chain, rounded once; needs SKIP.   \
-                                          On sse2 a MUL_ADD_CHAIN: as exact for f16, while products \
-                                          of bf16 may leave the range of f32 */
+#define UK_NUMERICS_F32ACC 5u          /* 16-bit output: f32 FMA chain, rounded once; needs SKIP */
 #define UK_NUMERICS_BF16_DOT 6u        /* order and subnormals of the hardware's dot product */
 #define UK_NUMERICS_BF16_DOT_F32ACC 7u /* as above, rounded once to bf16; needs SKIP */
 

@@ -10,15 +10,6 @@
 #include "tests/ops/harness.h"
 #include "ukernel/internal.h"
 
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define UK_INSTRUMENTED
-#endif
-#endif
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define UK_INSTRUMENTED
-#endif
-
 namespace uk_test {
 namespace {
 
@@ -82,7 +73,7 @@ class MeasuredStack {
 class StackAtLevel : public ::testing::TestWithParam<std::string> {
  protected:
   void SetUp() override {
-#ifdef UK_INSTRUMENTED
+#ifdef UK_SANITIZED
     GTEST_SKIP() << "instrumented code has other frames";
 #endif
     UK_SKIP_WITHOUT_LEVEL(GetParam());
