@@ -206,17 +206,49 @@ class BlockShape:
     def row_statement(self, row: int, part: int) -> Statement:
         p, plan = self.p, self.plan
         at = (row * plan.units * p.parts + part) * plan.lane_bytes
-        lanes = p.isa.broadcast[p.lane_bits * plan.spread].format(p=_offset("rows", at))
-        return Statement(f"row_{row}{self._suffix(part)}", p.operand.format(x=lanes))
+        bits = p.lane_bits * plan.spread
+        broadcast = p.broadcast if p.broadcast and bits == 32 else p.isa.broadcast[bits]
+        lanes = broadcast.format(p=_offset("rows", at))
+        value = p.operand.format(x=lanes)
+        return Statement(f"row_{row}{self._suffix(part)}", f"pinned_row({value})" if p.product else value)
 
-    def dot(self, row: int, vector: int, part: int) -> str:
+    def dot(self, row: int, vector: int, part: int) -> list[str]:
+        """Statements. Those that are taken in pairs leave the first one's addition to the next pair."""
+        p = self.p
         operands = {"acc": f"acc_{row}_{vector}", "a": f"row_{row}{self._suffix(part)}",
                     "b": f"columns_{vector}{self._suffix(part)}"}
-        for p in range(self.p.parts):
-            operands[f"a{p}"] = f"row_{row}_{p}"
-            operands[f"b{p}"] = f"columns_{vector}_{p}"
-        dot = self.p.dot.format(**operands)
-        return f"in_order({dot})" if part in self.barriers else dot
+        for number in range(p.parts):
+            operands[f"a{number}"] = f"row_{row}_{number}"
+            operands[f"b{number}"] = f"columns_{vector}_{number}"
+        if not p.product:
+            dot = p.dot.format(**operands)
+            return [f"acc_{row}_{vector} = {f'in_order({dot})' if part in self.barriers else dot};"]
+        dots = self._dots_of_step
+        number = dots.index((row, vector, part))
+        product = Statement(self._product(row, vector, part), f"pinned({p.product.format(**operands)})")
+        is_first, is_last = number % 2 == 0, number == len(dots) - 1
+        return [*([self._add_product(*dots[number - 2])] if is_first and number else []),
+                product.text,
+                *([self._add_product(row, vector, part)] if is_last or not is_first else []),
+                *([self._add_product(*dots[number - 1])] if is_last and not is_first else [])]
+
+    @property
+    def _dots_of_step(self) -> list[tuple[int, int, int]]:
+        """Row, vector and part, in their order."""
+        first_parts = [parts[0] for parts in self.passes]
+        if self.one_by_one:
+            return [(row, vector, part) for vector in range(self.vectors) for part in first_parts
+                    for row in range(self.rows)]
+        return [(row, vector, part) for part in first_parts for row in range(self.rows)
+                for vector in self.vectors_of_row]
+
+    def _product(self, row: int, vector: int, part: int) -> str:
+        return f"product_{row}_{vector}{self._suffix(part)}"
+
+    def _add_product(self, row: int, vector: int, part: int) -> str:
+        acc, p = f"acc_{row}_{vector}", self.p
+        assert p.add is not None
+        return f"{acc} = pinned({p.add.format(a=acc, b=self._product(row, vector, part))});"
 
     @property
     def vectors_of_row(self) -> list[int]:

@@ -169,8 +169,9 @@ class _Names:
         common = {"dot_cost": Cost(multiply=1, any=1), "latency": _ADD, "registers": 1}
         if self.bits == 128:
             return {"dot": "multiply_add({acc}, {a}, {b})", **common}
-        return {"dot": f"{self.mm}_add_epi32({{acc}}, {self.mm}_madd_epi16({{a}}, {{b}}))",
-                "keep_order": "several", **common}
+        product = f"{self.mm}_madd_epi16({{a}}, {{b}})"
+        return {"dot": f"{self.mm}_add_epi32({{acc}}, {product})",
+                "product": product if self.bits == 512 else None, "keep_order": "several", **common}
 
     def row_sums(self, offset: int, has_vnni: bool, infix: str) -> dict:
         """Sums of s8, times what the columns were decoded to be too large."""
@@ -362,6 +363,9 @@ _ROUNDING_REGISTERS = {("f16", 16): 10, ("bf16", 16): 12, ("f16", 32): 6, ("bf16
                        ("f16", 64): 4, ("bf16", 64): 15}
 
 
+_BESIDE_FLOATS = "broadcast_beside_floats({p})"
+
+
 def _float_primitives(isa: Isa) -> list[Primitive]:
     n = _Names(isa)
     has_fma = isa is not SSE2
@@ -374,9 +378,9 @@ def _float_primitives(isa: Isa) -> list[Primitive]:
 
     def multiply_add(lane: str, parts: int = 1) -> dict:
         if has_fma:
-            # Of two FMAs into an accumulator, Clang writes the first one's over the row.
-            fixed = parts > 1 and isa is AVX2_FMA
-            acc = "in_order({acc})" if fixed else "{acc}"
+            acc = "{acc}"
+            if isa is AVX2_FMA:  # whose registers are scarce: of two sums in a row also for GCC
+                acc = "in_order({acc})" if parts > 1 else "in_place({acc})"
             return {"dot": f"{n.mm}_fmadd_{lane}({{a}}, {{b}}, {acc})", "dot_cost": Cost(1),
                     "latency": 4, "embeds_broadcast": isa.vector_bytes == 64}
         return {"dot": "multiply_add({acc}, {a}, {b})",
@@ -417,7 +421,7 @@ def _float_primitives(isa: Isa) -> list[Primitive]:
                   "stage_lhs": widen_bf16, "stage_lhs_cost": bf16_cost}),
     ]
     for name, form in forms:
-        common = {**acc, **form}
+        common = {**acc, **form, "broadcast": _BESIDE_FLOATS if isa.vector_bytes == 64 else None}
         out_half = {"load_out": f"{name}_to_f32({{load}})", "store_out": f"f32_to_{name}({{acc}})"}
         cost, latencies, dot_cycles = _ROUNDING[name, isa.vector_bytes]
         # Products of two f16 are exact in f32, so mul + add is the FMA chain; those of two bf16 can
@@ -444,7 +448,7 @@ def _bf16_dot_primitives(isa: Isa) -> list[Primitive]:
               "operand_vector": "__m512bh", "operand": "(__m512bh)({x})",
               "zero": "_mm512_setzero_ps()", "dot": "_mm512_dpbf16_ps({acc}, {a}, {b})",
               "dot_cost": Cost(1), "latency": 6, "lhs_unit_bytes": 4, "rhs_unit_bytes": 4,
-              "decode": ((),), "add": "_mm512_add_ps({a}, {b})",
+              "decode": ((),), "add": "_mm512_add_ps({a}, {b})", "broadcast": _BESIDE_FLOATS,
               "acc_to_int": "_mm512_castps_si512({x})", "int_to_acc": "_mm512_castsi512_ps({x})"}
     return [
         Primitive(isa, TYPES["bf16bf16f32"], load_out="_mm512_castsi512_ps({load})",

@@ -173,8 +173,12 @@ class Primitive:
     decode_cost: Cost = Cost()  # of all parts
     stage_lhs: Steps | None = None  # of the rows' units; None: used as they lie in memory
     stage_lhs_cost: Cost = Cost()
+    # {a}, {b}: of a dot that adds a product to {acc}, taken in pairs: see dots_in_pairs in
+    # arch/x86_64/mmt4d_tile.h.
+    product: str | None = None
     # {acc}: the rest of a dot. It follows all rows' dots: a core overlaps what is close together.
     round_dot: str | None = None
+    broadcast: str | None = None  # {p}: of 32 bits, instead of the ISA's
     rhs_offset: int = 0  # so much are decoded columns above their elements
     row_sums: str | None = None  # {sums}, {x}: adds rhs_offset times what 32-bit lanes of rows hold
     row_sums_cost: Cost = Cost()

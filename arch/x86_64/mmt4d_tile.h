@@ -11,6 +11,8 @@
 //   kRowBytes                   one row of a k step as broadcast_lhs reads it
 //   broadcast_lhs(const char*)  one row x kK0 in every lane
 //   dot(acc, lhs, rhs)
+//   kPairsDots                  whether a dot is multiply(lhs, rhs) and add(acc, product) instead,
+//                               two dots at a time: see dots_in_pairs
 //   kRoundsDots                 whether round_dot(acc) is the rest of a dot. It follows all rows'
 //                               dots: a core overlaps what is close together
 //   kStagesLhs                  whether the LHS is rewritten before the dots, by
@@ -55,10 +57,76 @@ UK_INLINE Vector in_order(Vector sum) {
   return sum;
 }
 
+// A sum that an FMA adds to, where registers are scarce. Clang would write the result over a
+// factor, and bring the sums back to their registers at the end of a step, by way of the stack.
+template <class Vector>
+UK_INLINE Vector in_place(Vector sum) {
+#ifdef __clang__
+  asm("" : "+v"(sum));
+#endif
+  return sum;
+}
+
+// A value that is computed after what was pinned before it, and before what is pinned next. GCC's
+// scheduler moves nothing past such a line; as its result, GCC would copy the value.
+template <class Vector>
+UK_INLINE Vector pinned(Vector v) {
+#ifdef __clang__
+  asm volatile("" : "+v"(v));
+#else
+  asm volatile("" : : "v"(v));
+#endif
+  return v;
+}
+
+// Likewise of a row that integers are multiplied by. Clang leaves it in its place by itself, and
+// would load what is pinned by VBROADCASTSS, behind which Zen 4 is slow to multiply integers.
+template <class Vector>
+UK_INLINE Vector pinned_row(Vector row) {
+#ifdef __clang__
+  return row;
+#else
+  return pinned(row);
+#endif
+}
+
 UK_INLINE int64_t load_s64(const char* p) {
   int64_t v;
   __builtin_memcpy(&v, p, sizeof(v));
   return v;
+}
+
+// The dots of a step, where each is a product and its addition, two at a time; of two vectors:
+//
+//   broadcast row 0              multiply 0, 0   multiply 0, 1   add 0, 1
+//   broadcast row 1   add 0, 0   multiply 1, 0   multiply 1, 1   add 1, 1
+//
+// Two of four ports multiply, all add, and 64 bytes keep all of them busy. A core gives an
+// instruction its port early: where products and sums take turns, Zen 4 gives sums to the two that
+// multiply, and takes a third longer. In other orders it takes up to a tenth longer.
+template <class P, int Rows, int Vectors, class Columns>
+UK_INLINE void dots_in_pairs(typename P::Acc (&acc)[Rows][Vectors], const char* lhs,
+                             const Columns (&columns)[Vectors]) {
+  typename P::Acc waiting;
+  const auto add = [&](int dot, typename P::Acc product) UK_INLINE_LAMBDA {
+    auto& sum = acc[dot / Vectors][dot % Vectors];
+    sum = pinned(P::add(sum, product));
+  };
+  UK_UNROLL for (int i = 0; i < Rows; ++i) {
+    const auto row = pinned_row(P::broadcast_lhs(lhs + i * P::kRowBytes));
+    UK_UNROLL for (int j = 0; j < Vectors; ++j) {
+      const int dot = i * Vectors + j;
+      const bool is_first = dot % 2 == 0;
+      if (is_first && dot > 0) add(dot - 2, waiting);
+      const auto product = pinned(P::multiply(row, columns[j]));
+      if (is_first) {
+        waiting = product;
+      } else {
+        add(dot, product);
+      }
+    }
+  }
+  add((Rows * Vectors - 1) / 2 * 2, waiting);
 }
 
 // k1 steps on a block's accumulators; a step's rows are kStride bytes from the next one's. `sums`
@@ -76,9 +144,13 @@ UK_INLINE void k_steps(typename P::Acc (&acc)[Rows][Vectors], typename P::Acc& s
       columns[j] = P::load_rhs(rhs + j * P::kLanes * P::kRhsBytes);
     }
     if constexpr (kSummedRows > 0) sums = P::template sum_rows<kSummedRows>(sums, lhs);
-    UK_UNROLL for (int i = 0; i < Rows; ++i) {
-      const auto row = P::broadcast_lhs(lhs + i * P::kRowBytes);
-      UK_UNROLL for (int j = 0; j < Vectors; ++j) acc[i][j] = P::dot(acc[i][j], row, columns[j]);
+    if constexpr (P::kPairsDots) {
+      dots_in_pairs<P>(acc, lhs, columns);
+    } else {
+      UK_UNROLL for (int i = 0; i < Rows; ++i) {
+        const auto row = P::broadcast_lhs(lhs + i * P::kRowBytes);
+        UK_UNROLL for (int j = 0; j < Vectors; ++j) acc[i][j] = P::dot(acc[i][j], row, columns[j]);
+      }
     }
     if constexpr (P::kRoundsDots) {
       UK_UNROLL for (int i = 0; i < Rows; ++i) {

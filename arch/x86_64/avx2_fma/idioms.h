@@ -23,7 +23,7 @@ UK_INLINE __m256 bf16_to_f32(__m128i h) {
 UK_INLINE __m256 round_to_bf16(__m256 f) {
   const __m256i bits = _mm256_castps_si256(f);
   const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
-  const __m256i biased = _mm256_add_epi32(bits, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7FFF)));
+  const __m256i biased = _mm256_add_epi32(_mm256_add_epi32(bits, _mm256_set1_epi32(0x7FFF)), odd);
   return _mm256_castsi256_ps(
       _mm256_and_si256(biased, _mm256_set1_epi32(static_cast<int>(0xFFFF0000))));
 }
@@ -65,7 +65,7 @@ UK_INLINE __m256 fma_rounded_to_f16(__m256 acc, __m256 a, __m256 b) {
 
 struct Avx2 {
   static constexpr int kRegisters = 16, kTemporaries = 0;
-  static constexpr bool kSumsRows = false, kRoundsDots = false;
+  static constexpr bool kSumsRows = false, kPairsDots = false, kRoundsDots = false;
 };
 
 struct Avx2S32Out : Avx2 {

@@ -9,7 +9,7 @@ template <class Out, class Operands>
 struct F32Fma : Out, Operands {
   static constexpr int kK0 = 1;
   static UK_INLINE __m256 dot(__m256 acc, __m256i lhs, __m256i rhs) {
-    return _mm256_fmadd_ps(_mm256_castsi256_ps(lhs), _mm256_castsi256_ps(rhs), acc);
+    return _mm256_fmadd_ps(_mm256_castsi256_ps(lhs), _mm256_castsi256_ps(rhs), in_place(acc));
   }
 };
 
@@ -25,7 +25,7 @@ struct Bf16Rounded : Avx2Bf16Out, Avx2WidenedOperands<Avx2WidenBf16> {
   static constexpr int kK0 = 1, kTemporaries = 8;
   static constexpr bool kRoundsDots = true;
   static UK_INLINE Acc dot(Acc acc, __m256i lhs, __m256i rhs) {
-    return _mm256_fmadd_ps(_mm256_castsi256_ps(lhs), _mm256_castsi256_ps(rhs), acc);
+    return _mm256_fmadd_ps(_mm256_castsi256_ps(lhs), _mm256_castsi256_ps(rhs), in_place(acc));
   }
   static UK_INLINE Acc round_dot(Acc acc) { return round_to_bf16(acc); }
 };
@@ -56,7 +56,7 @@ struct F64 : Avx2 {
   }
   static UK_INLINE __m256d load_rhs(const char* rhs) { return load_out(rhs); }
   static UK_INLINE Acc dot(Acc acc, __m256d lhs, __m256d rhs) {
-    return _mm256_fmadd_pd(lhs, rhs, acc);
+    return _mm256_fmadd_pd(lhs, rhs, in_place(acc));
   }
 };
 

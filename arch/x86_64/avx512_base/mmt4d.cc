@@ -34,9 +34,9 @@ struct Bf16Rounded : Avx512Bf16Out, Avx512WidenedOperands<Avx512WidenBf16> {
 template <class Operands>
 struct S16Pairs : Avx512S32Out, Operands {
   static constexpr int kK0 = 2, kTemporaries = 1;
-  static UK_INLINE Acc dot(Acc acc, __m512i lhs, __m512i rhs) {
-    return _mm512_add_epi32(acc, _mm512_madd_epi16(lhs, rhs));
-  }
+  static constexpr bool kPairsDots = true;
+  static UK_INLINE Acc multiply(__m512i lhs, __m512i rhs) { return _mm512_madd_epi16(lhs, rhs); }
+  static UK_INLINE Acc add(Acc acc, Acc product) { return _mm512_add_epi32(acc, product); }
 };
 
 struct F64 : Avx512 {

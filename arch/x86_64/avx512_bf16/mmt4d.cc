@@ -10,6 +10,7 @@ namespace {
 template <class Out>
 struct Bf16Pairs : Out, Avx512DirectOperands {
   static constexpr int kK0 = 2;
+  static UK_INLINE __m512i broadcast_lhs(const char* row) { return broadcast_beside_floats(row); }
   static UK_INLINE __m512 dot(__m512 acc, __m512i lhs, __m512i rhs) {
     return _mm512_dpbf16_ps(acc, (__m512bh)lhs, (__m512bh)rhs);
   }

@@ -76,7 +76,7 @@ UK_INLINE __m128 bf16_to_f32(__m128i h) {
 UK_INLINE __m128 round_to_bf16(__m128 f) {
   const __m128i bits = _mm_castps_si128(f);
   const __m128i odd = _mm_and_si128(_mm_srli_epi32(bits, 16), _mm_set1_epi32(1));
-  const __m128i biased = _mm_add_epi32(bits, _mm_add_epi32(odd, _mm_set1_epi32(0x7FFF)));
+  const __m128i biased = _mm_add_epi32(_mm_add_epi32(bits, _mm_set1_epi32(0x7FFF)), odd);
   return _mm_castsi128_ps(_mm_and_si128(biased, _mm_set1_epi32(static_cast<int>(0xFFFF0000))));
 }
 
