@@ -132,7 +132,7 @@ class Compiler:
 
     def flags(self, arch: str, level: str, kind: str) -> list[str]:
         return [*self.target_flags(arch), "-std=c++17", "-O3", *library.compiler_flags(arch, level, self.id),
-                *(["-emit-llvm", "-DUK_BITCODE"] if is_bitcode(kind) else [])]
+                *(["-emit-llvm"] if is_bitcode(kind) else [])]
 
     def run(self, what: str, directory: Path, arguments: list[str]) -> None:
         """With -o among the arguments."""

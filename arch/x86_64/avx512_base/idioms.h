@@ -97,11 +97,10 @@ struct Avx512Bf16Out : Avx512F32Acc {
 // ---------------------------------------------------------------- operands
 
 // Four bytes in every lane, by VPBROADCASTD. For floats Clang would write VBROADCASTSS, from which
-// Zen 4 does dots of bf16, or FMAs beside conversions, at three quarters of the speed. Intrinsics
-// where assembly is not wanted: those who compile bitcode may have no assembler, and sanitizers do
-// not see what it reads.
+// Zen 4 does dots of bf16, or FMAs beside conversions, at three quarters of the speed. Sanitizers,
+// which do not see what assembly reads, get the intrinsic.
 UK_INLINE __m512i broadcast_beside_floats(const char* p) {
-#if defined(__clang__) && !defined(UK_BITCODE) && !defined(UK_SANITIZED)
+#if defined(__clang__) && !defined(UK_SANITIZED)
   struct Bytes {
     char bytes[4];
   };
