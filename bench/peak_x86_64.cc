@@ -32,12 +32,9 @@ constexpr int kZmm = 24, kYmm = 14;
 #define UK_PAIRS(product, add)                           \
   ".rept 4\n" UK_FOR_EACH(UK_PAIR_ACCUMULATORS, product) \
       UK_FOR_EACH(UK_PAIR_ACCUMULATORS, add) ".endr\n"
-#define UK_TWO_OF_S16(p, q, r, a, s, b)                                     \
-  "vpmaddwd %%zmm8, %%zmm9, %%zmm" #p "; vpmaddwd %%zmm8, %%zmm9, %%zmm" #q \
-  "; "                                                                      \
-  "vpaddd %%zmm" #r ", %%zmm" #a ", %%zmm" #a                               \
-  "; "                                                                      \
-  "vpaddd %%zmm" #s ", %%zmm" #b ", %%zmm" #b "\n"
+#define UK_PRODUCT(p) "vpmaddwd %%zmm8, %%zmm9, %%zmm" #p "\n"
+#define UK_ADD(p, a) "vpaddd %%zmm" #p ", %%zmm" #a ", %%zmm" #a "\n"
+#define UK_TWO_OF_S16(p, q, r, a, s, b) UK_PRODUCT(p) UK_PRODUCT(q) UK_ADD(r, a) UK_ADD(s, b)
 #define UK_S16_BY_TWO                                                                 \
   ".rept 2\n" UK_TWO_OF_S16(14, 15, 16, 2, 17, 3) UK_TWO_OF_S16(16, 17, 18, 4, 19, 5) \
       UK_TWO_OF_S16(18, 19, 20, 6, 21, 7) UK_TWO_OF_S16(20, 21, 22, 10, 23, 11)       \
