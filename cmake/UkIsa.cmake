@@ -46,7 +46,6 @@ else()
   # enough, and take up to a quarter longer for one instruction more.
   list(APPEND UK_FLAGS_x86_64_avx_vnni -mllvm -x86-machine-combiner=0)
   list(APPEND UK_FLAGS_x86_64_avx512_vnni -mllvm -x86-machine-combiner=0)
-  # Where all registers are in use, Clang 19's scheduler moves loads up until accumulators spill.
 endif()
 if(UK_SANITIZE MATCHES "undefined")
   # Pointer checks around every vector access: AddressSanitizer sees the access itself, and these
