@@ -1,6 +1,6 @@
 // How well a core overlaps two things that a loop needs for nearly as long as each other: what
-// OVERLAP of generator/plan.py is measured by. And how long it takes to round a sum to 16 bits: the
-// _ROUNDING of generator/isa_x86.py.
+// OVERLAP of generator/plan.py is measured by. And how long it takes to round a sum to 16 bits, and
+// to widen f16: the _ROUNDING and _WIDENING of generator/isa_x86.py.
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions; see LICENSE.
 #include <algorithm>
@@ -97,17 +97,33 @@ void print_overlap(const uint64_t* host) {
   }
 }
 
+const RoundingLoops* const kLevels[] = {&UK_ROUNDING_LOOPS(sse2), &UK_ROUNDING_LOOPS(avx2_fma),
+                                        &UK_ROUNDING_LOOPS(avx512_base)};
+
 void print_rounding(const uint64_t* host) {
-  std::printf("| sums rounded to | level | cycles of one in a chain | of one in %d chains |\n",
-              kManyChains);
-  std::printf("|---|---|---|---|\n");
-  for (const RoundingLoops* loops :
-       {&UK_ROUNDING_LOOPS(sse2), &UK_ROUNDING_LOOPS(avx2_fma), &UK_ROUNDING_LOOPS(avx512_base)}) {
+  std::printf("| cycles of a sum rounded to | level |");
+  for (const int chains : kChains) std::printf(" of %d |", chains);
+  std::printf("\n|---|---|");
+  for (int i = 0; i < kLoops; ++i) std::printf("---|");
+  std::printf("\n");
+  for (const RoundingLoops* loops : kLevels) {
     if (!uk_cpu_has_level(loops->isa, host)) continue;
-    std::printf("| f16 | %s | %.1f | %.1f |\n", loops->isa, least_cycles(loops->f16_alone),
-                least_cycles(loops->f16_many) / kManyChains);
-    std::printf("| bf16 | %s | %.1f | %.1f |\n", loops->isa, least_cycles(loops->bf16_alone),
-                least_cycles(loops->bf16_many) / kManyChains);
+    const auto print = [&](const char* type, RoundingLoop* const(&of_type)[kLoops]) {
+      std::printf("| %s | %s |", type, loops->isa);
+      for (int i = 0; i < kLoops; ++i)
+        std::printf(" %.1f |", least_cycles(of_type[i]) / kChains[i]);
+      std::printf("\n");
+    };
+    print("f16", loops->f16);
+    print("bf16", loops->bf16);
+  }
+}
+
+void print_widening(const uint64_t* host) {
+  std::printf("| level | cycles of widening a vector from f16 |\n|---|---|\n");
+  for (const RoundingLoops* loops : kLevels) {
+    if (!uk_cpu_has_level(loops->isa, host)) continue;
+    std::printf("| %s | %.2f |\n", loops->isa, least_cycles(loops->widen_f16) / kWidened);
   }
 }
 
@@ -121,5 +137,7 @@ int main() {
   print_overlap(host);
   std::printf("\n");
   print_rounding(host);
+  std::printf("\n");
+  print_widening(host);
   return 0;
 }

@@ -12,6 +12,10 @@ template <class V>
 V vector_of(V (*function)(V));
 using V = decltype(vector_of(round_to_bf16));  // the level's, of f32
 
+template <class H>
+H operand_of(V (*function)(H));
+using Halves = decltype(operand_of(f16_to_f32));
+
 struct F16 {
   static UK_INLINE V dot(V acc, V a, V b) { return fma_rounded_to_f16(acc, a, b); }
   static UK_INLINE V round(V acc) { return acc; }
@@ -29,21 +33,32 @@ struct Bf16 {
 #endif
 };
 
-template <class Type, int kChains>
+template <class Type, int kCount>
 void chains(const float* data, uint64_t rounds) {
-  V a, b, acc[kChains];
+  V a, b, acc[kCount];
   __builtin_memcpy(&a, data, sizeof(V));
   __builtin_memcpy(&b, data + sizeof(V) / sizeof(float), sizeof(V));
-  UK_UNROLL for (int i = 0; i < kChains; ++i) acc[i] = a;
+  UK_UNROLL for (int i = 0; i < kCount; ++i) acc[i] = a;
   for (; rounds > 0; --rounds) {
     __asm__ volatile("" : "+x"(a), "+x"(b));  // or their product would be there already
-    UK_UNROLL for (int i = 0; i < kChains; ++i) {
+    UK_UNROLL for (int i = 0; i < kCount; ++i) {
       acc[i] = Type::dot(acc[i], a, b);
       __asm__ volatile("" : "+x"(acc[i]));  // one after the other, as in a tile
     }
-    UK_UNROLL for (int i = 0; i < kChains; ++i) {
+    UK_UNROLL for (int i = 0; i < kCount; ++i) {
       acc[i] = Type::round(acc[i]);
       __asm__ volatile("" : "+x"(acc[i]));
+    }
+  }
+}
+
+void widen_f16(const float* data, uint64_t rounds) {
+  Halves h = {};
+  __builtin_memcpy(&h, data, sizeof(V) / 2);
+  for (; rounds > 0; --rounds) {
+    UK_UNROLL for (int i = 0; i < kWidened; ++i) {
+      __asm__ volatile("" : "+x"(h));  // or one would do for all
+      __asm__ volatile("" ::"x"(f16_to_f32(h)));
     }
   }
 }
@@ -52,8 +67,12 @@ void chains(const float* data, uint64_t rounds) {
 
 #define UK_NAME(isa) UK_NAME_(isa)
 #define UK_NAME_(isa) #isa
-const RoundingLoops UK_ROUNDING_LOOPS(UK_ISA) = {UK_NAME(UK_ISA), chains<F16, 1>,
-                                                 chains<F16, kManyChains>, chains<Bf16, 1>,
-                                                 chains<Bf16, kManyChains>};
+#define UK_LOOPS(type)                                                            \
+  {                                                                               \
+    chains<type, kChains[0]>, chains<type, kChains[1]>, chains<type, kChains[2]>, \
+        chains<type, kChains[3]>, chains<type, kChains[4]>                        \
+  }
+const RoundingLoops UK_ROUNDING_LOOPS(UK_ISA) = {UK_NAME(UK_ISA), UK_LOOPS(F16), UK_LOOPS(Bf16),
+                                                 widen_f16};
 
 }  // namespace uk::bench

@@ -120,6 +120,9 @@ class Isa:
     broadcast_shuffles: int = 0  # instructions on a vector port for a broadcast of its own
     copies_operands: bool = False  # instructions overwrite an operand, so that dots need copies
     unrolls_steps: bool = False  # short K loops take two steps a turn
+    # What columns that are staged decoded must leave of the cycles to be worth it: results pass through memory
+    # more often, and each block starts anew, which the bound does not have.
+    staging_worth: float = 0.88
     # The lower parts of {a} and {b}, of that many bits, behind each other; of {x} the second one.
     join: dict[int, str] = field(default_factory=dict)
     second: dict[int, str] = field(default_factory=dict)
@@ -131,6 +134,9 @@ class Isa:
     def lanes(self, lane_bits: int) -> int:
         return self.vector_bytes * 8 // lane_bits
 
+
+# The sums that bench_overlap rounds in turns. No core waits for one of the last ones.
+CHAINS = (1, 2, 4, 8, 12)
 
 # Steps of a conversion take {x}, the value so far; the first one takes the units as loaded.
 Steps = tuple[str, ...]
@@ -196,8 +202,11 @@ class Primitive:
     embeds_broadcast: bool = False  # compilers make the broadcast of a row an operand of the dot
     registers: int = 0  # that a dot needs beside its operands: temporaries and constants
     decode_registers: int = 0  # likewise the decoding of columns
-    # By core, cycles of a dot among many, where they were measured to be more than there are ports for.
-    dot_cycles: dict[str, float] = field(default_factory=dict)
+    # By core, where measured: cycles of a dot to each of CHAINS sums in turns, with nothing beside them.
+    dot_cycles: dict[str, tuple[float, ...]] = field(default_factory=dict)
+    staging_worth: float | None = None  # instead of the ISA's
+    # By core, cycles of widening a vector of columns or rows, where measured to be more than there are ports for.
+    decode_cycles: dict[str, float] = field(default_factory=dict)
     lane_dot: str | None = None
     high_dot: str | None = None
     high_lane_dot: str | None = None
@@ -206,8 +215,15 @@ class Primitive:
     decode_rows: tuple[Steps, ...] = ()  # of a vector of rows' units, per part: {x}, or {x0} and {x1}
     decode_rows_cost: Cost = Cost()  # of all parts
 
-    def latency_on(self, core: Core) -> int:
-        return self.latency if isinstance(self.latency, int) else self.latency[core.name]
+    def chain_cycles(self, core: Core, sums: int) -> float:
+        """Of a dot to each of so many sums: of one, or as measured, and between measurements on the line."""
+        if core.name not in self.dot_cycles:
+            return self.latency if isinstance(self.latency, int) else self.latency[core.name]
+        points = [(n, n * cycles) for n, cycles in zip(CHAINS, self.dot_cycles[core.name])]
+        for (n, cycles), (more, more_cycles) in zip(points, points[1:]):
+            if sums <= more:
+                return cycles + (more_cycles - cycles) * (sums - n) / (more - n)
+        return sums * self.dot_cycles[core.name][-1]
 
     @property
     def k(self) -> int:

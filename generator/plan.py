@@ -22,10 +22,6 @@ STAGE_BYTES = 8 << 10  # of each staged operand: both stay in L1 beside the pane
 # Of a K loop beside which rows are staged, to sum them there: the sums, and the factor.
 SUM_REGISTERS = 2
 
-# What staged columns must leave of the cycles: results pass through memory more often, and each block starts
-# anew, which the bound does not have.
-STAGING_WORTH = 0.88
-
 
 def steps_in_block(m0: int) -> int:
     """Where a block stages for itself: few enough that the next steps are staged while the last dots of
@@ -299,6 +295,7 @@ def _block_bound(p: Primitive, core: Core, units: int, spread: int, decoded: boo
     if sums_rows:
         dots += p.row_sums_cost
     decode = Cost() if decoded else p.decode_cost * vectors
+    least_decode = 0 if decoded else p.decode_cycles.get(core.name, 0) * vectors
     embedded = p.embeds_broadcast and vectors == 1
     if spread * p.lane_bits < isa.vector_bytes * 8 and not embedded:
         decode += Cost(shuffle=isa.broadcast_shuffles) * broadcasts
@@ -309,10 +306,10 @@ def _block_bound(p: Primitive, core: Core, units: int, spread: int, decoded: boo
         alone += vectors
     # A dot spares its copy where it is the last one of an operand.
     copies = dots_of_unit * (rows - 1) * (vectors - 1) if isa.copies_operands else 0
-    chain = p.latency_on(core) * dots_of_unit
-    measured = p.dot_cycles.get(core.name, 0) * dots_of_unit * rows * vectors
+    chain = p.chain_cycles(core, rows * vectors) * dots_of_unit
+    measured = p.dot_cycles[core.name][-1] * dots_of_unit * rows * vectors if core.name in p.dot_cycles else None
     return _bound(core, dots, decode, loads, chain, (dots + decode).total + alone + copies,
-                  _loop_instructions(p, rows, vectors, decoded), measured)
+                  _loop_instructions(p, rows, vectors, decoded), measured, least_decode)
 
 
 def _loop_instructions(p: Primitive, rows: int, vectors: int, decoded: bool) -> float:
@@ -320,15 +317,21 @@ def _loop_instructions(p: Primitive, rows: int, vectors: int, decoded: bool) -> 
     return LOOP_INSTRUCTIONS / (2 if unrolls_steps(p, rows, vectors, decoded) else 1)
 
 
-def _bound(core: Core, dots: Cost, decode: Cost, loads: int, chain: int, vectors: int,
-           others: float, measured_dots: float = 0) -> Bound:
-    """With so many instructions that have vector registers and that have none, and at least so many
-    cycles for the dots."""
-    dot_cycles = max(core.cycles(dots), measured_dots)
-    vector_cycles = max(core.cycles(dots + decode), measured_dots)
+def _bound(core: Core, dots: Cost, decode: Cost, loads: int, chain: float, vectors: int,
+           others: float, measured_dots: float | None = None, least_decode: float = 0) -> Bound:
+    """With so many instructions that have vector registers and that have none. Where cycles were measured for the
+    dots, so was how their chain overlaps with them."""
     loading = core.passes * loads / core.loads
     issue = max((vectors + others) / core.issued, vectors / core.vectors_issued)
-    *_, next_most, most = sorted((vector_cycles, loading, chain, issue))
+    if measured_dots is None:
+        dot_cycles = core.cycles(dots)
+        vector_cycles = max(core.cycles(dots + decode), dot_cycles + least_decode)
+        needs = [vector_cycles, chain, loading, issue]
+    else:
+        dot_cycles = measured_dots
+        vector_cycles = dot_cycles + max(core.cycles(decode), least_decode)
+        needs = [max(vector_cycles, chain), loading, issue]
+    *_, next_most, most = sorted(needs)
     return Bound(dot_cycles, vector_cycles - dot_cycles, loading, chain, issue,
                  contention=OVERLAP * next_most, cycles=most)
 
@@ -352,7 +355,7 @@ def _block_bound_of_vectors(p: Primitive, core: Core, units: int, spread: int, d
     if not decoded:
         decode += p.decode_cost * columns
     loads = vectors_of_rows * p.row_loads + columns * (p.parts if decoded else 1)
-    return _bound(core, dots, decode, loads, p.latency_on(core) * p.parts, (dots + decode).total + loads,
+    return _bound(core, dots, decode, loads, p.chain_cycles(core, 1) * p.parts, (dots + decode).total + loads,
                   _loop_instructions(p, rows, vectors, decoded))
 
 
@@ -364,14 +367,15 @@ def _staging_cycles(tile: Tile, p: Primitive, core: Core, stages_rhs: bool) -> f
         cycles += vectors * max(core.passes / core.loads, core.cycles(p.row_sums_cost))
     if p.stage_lhs is not None:
         vectors = tile.m0 * units * p.parts / p.lanes
-        cycles += vectors * max(1.0, core.cycles(p.stage_lhs_cost))
+        cycles += vectors * max(1.0, core.cycles(p.stage_lhs_cost), p.decode_cycles.get(core.name, 0))
     if stages_rhs:
         padded = _padded(units)
         network = p.isa.deinterleave_shuffles * (padded.bit_length() - 1)
         decoded = _decoded(p, stages_rhs)
         decode, parts = (p.decode_cost, p.parts) if decoded else (Cost(), 1)
+        least = p.decode_cycles.get(core.name, 0) if decoded else 0
         vectors = -(-tile.n0 // p.operand_lanes) * padded
-        cycles += vectors * max(parts, core.cycles(decode + Cost(shuffle=network * parts)))
+        cycles += vectors * max(parts, core.cycles(decode + Cost(shuffle=network * parts)), least)
     return cycles
 
 
@@ -469,7 +473,8 @@ def _best_plan(tile: Tile, primitive: Primitive) -> Plan:
         # Decoding once for all blocks of rows may be worth the detour.
         if p.decode_cost.total and _decoded(p, True):
             staged = _plan(tile, p, 1, True)
-            return staged if staged.cycles < plain.cycles * STAGING_WORTH else plain
+            worth = p.isa.staging_worth if p.staging_worth is None else p.staging_worth
+            return staged if staged.cycles < plain.cycles * worth else plain
         return plain
     # Where the order of the sum is free, adjacent lanes may hold partial sums of a column.
     may_spread = p.add is not None and units & (units - 1) == 0 and units <= p.operand_lanes
