@@ -43,6 +43,11 @@ def _shuffle_ps(prefix: str, si: str, control: str) -> str:
     return f"{prefix}_castps_{si}({prefix}_shuffle_ps({cast}({{a}}), {cast}({{b}}), {control}))"
 
 
+# Decoding on SSE2 takes longer than its instructions, as they overwrite operands and their constants take registers.
+# Of 73 tiles up to here staging made 55 faster on Zen 4, by up to a third, and none slower by more than 3 %; beyond
+# it nearly all lost.
+_SOFTWARE_STAGING_WORTH = 1.035
+
 SSE2 = Isa(
     name="sse2", arch="x86_64", includes=("arch/x86_64/sse2/idioms.h",), registers=16,
     vector_bytes=16, cores=_NARROW, int_vector="__m128i",
@@ -52,10 +57,7 @@ SSE2 = Isa(
     broadcast={32: "_mm_set1_epi32(load_s32({p}))", 64: "_mm_set1_epi64x(load_s64({p}))",
                128: "load_128<16>({p})"},
     broadcast_shuffles=1, copies_operands=True, unrolls_steps=True,
-    # Decoding takes longer than its instructions, as they overwrite operands and their constants take registers.
-    # Of 73 tiles up to here staging made 55 faster on Zen 4, by up to a third, and none slower by more than 3 %;
-    # beyond it nearly all lost.
-    staging_worth=1.035)
+    staging_worth=_SOFTWARE_STAGING_WORTH)
 
 AVX2_FMA = Isa(
     name="avx2_fma", arch="x86_64", includes=("arch/x86_64/avx2_fma/idioms.h",), registers=16,
@@ -445,8 +447,8 @@ def _float_primitives(isa: Isa) -> list[Primitive]:
             Primitive(isa, TYPES[f"{name}{name}{name}"], numerics="round_each_step", **common,
                       **out_half, **rounded, dot_cost=cost, latency={"Intel": intel, "Zen 5": zen5},
                       dot_cycles={"Zen 4": zen4},
-                      # Up to here 5 to 7 % faster on Zen 4, where conversions share ports with the rounding's.
-                      staging_worth=1.06 if name == "f16" and isa.vector_bytes == 64 else None,
+                      # Conversions share ports with the rounding's: 5 to 7 % faster on Zen 4.
+                      staging_worth=_SOFTWARE_STAGING_WORTH if name == "f16" and isa.vector_bytes == 64 else None,
                       registers=_ROUNDING_REGISTERS[name, isa.vector_bytes]),
         ]
     return found
