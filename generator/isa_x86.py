@@ -43,11 +43,6 @@ def _shuffle_ps(prefix: str, si: str, control: str) -> str:
     return f"{prefix}_castps_{si}({prefix}_shuffle_ps({cast}({{a}}), {cast}({{b}}), {control}))"
 
 
-# Decoding on SSE2 takes longer than its instructions, as they overwrite operands and their constants take registers.
-# Of 73 tiles up to here staging made 55 faster on Zen 4, by up to a third, and none slower by more than 3 %; beyond
-# it nearly all lost.
-_SOFTWARE_STAGING_WORTH = 1.035
-
 SSE2 = Isa(
     name="sse2", arch="x86_64", includes=("arch/x86_64/sse2/idioms.h",), registers=16,
     vector_bytes=16, cores=_NARROW, int_vector="__m128i",
@@ -56,8 +51,7 @@ SSE2 = Isa(
     deinterleave_shuffles=1,
     broadcast={32: "_mm_set1_epi32(load_s32({p}))", 64: "_mm_set1_epi64x(load_s64({p}))",
                128: "load_128<16>({p})"},
-    broadcast_shuffles=1, copies_operands=True, unrolls_steps=True,
-    staging_worth=_SOFTWARE_STAGING_WORTH)
+    broadcast_shuffles=1, copies_operands=True, unrolls_steps=True)
 
 AVX2_FMA = Isa(
     name="avx2_fma", arch="x86_64", includes=("arch/x86_64/avx2_fma/idioms.h",), registers=16,
@@ -93,6 +87,11 @@ AVX512_FP16 = Isa(**{**AVX512_BASE.__dict__, "name": "avx512_fp16",
                      "deinterleave": {16: ("even_lanes({a}, {b})", "odd_lanes({a}, {b})")},
                      "deinterleave_shuffles": 2,
                      "broadcast": {16: "broadcast_f16({p})"}, "broadcast_shuffles": 1})
+
+# Decoding on SSE2 takes longer than its instructions, as they overwrite operands and their constants take registers.
+# Of 73 tiles up to here staging made 55 faster on Zen 4, by up to a third, and none slower by more than 3 %; beyond
+# it nearly all lost.
+_SOFTWARE_STAGING = {"staging_worth": 1.035}
 
 ISAS = {isa.name: isa for isa in (SSE2, AVX2_FMA, AVX_VNNI, AVX512_BASE, AVX512_VNNI, AVX512_BF16,
                                   AVX512_FP16)}
@@ -323,7 +322,8 @@ def _integer_primitives(isa: Isa) -> list[Primitive]:
     infix = "_avx" if isa.name == "avx_vnni" else ""
     common = {"lane_bits": 32, "acc_vector": isa.int_vector, "operand_vector": isa.int_vector,
               "operand": "{x}", "zero": f"{n.mm}_setzero_{n.si}()", "load_out": "{load}",
-              "store_out": "{acc}", "numerics": "exact", "add": f"{n.mm}_add_epi32({{a}}, {{b}})"}
+              "store_out": "{acc}", "numerics": "exact", "add": f"{n.mm}_add_epi32({{a}}, {{b}})",
+              **(_SOFTWARE_STAGING if isa is SSE2 else {})}
     found = _nibble_primitives(isa, has_vnni, infix, common)
     for k in (4, 2, 1) if has_vnni else (2, 1):
         elements = _integer_elements(n, k)
@@ -430,7 +430,8 @@ def _float_primitives(isa: Isa) -> list[Primitive]:
                   "stage_lhs": widen_bf16, "stage_lhs_cost": bf16_cost}),
     ]
     for name, form in forms:
-        common = {**acc, **form, "broadcast": _BESIDE_FLOATS if isa.vector_bytes == 64 else None}
+        common = {**acc, **form, "broadcast": _BESIDE_FLOATS if isa.vector_bytes == 64 else None,
+                  **(_SOFTWARE_STAGING if isa is SSE2 else {})}
         out_half = {"load_out": f"{name}_to_f32({{load}})", "store_out": f"f32_to_{name}({{acc}})"}
         cost, intel, zen5, zen4 = _ROUNDING[name, isa.vector_bytes]
         # Products of two f16 are exact in f32, so mul + add is the FMA chain; those of two bf16 can
@@ -439,6 +440,8 @@ def _float_primitives(isa: Isa) -> list[Primitive]:
         rounded = {"dot": f"fma_rounded_to_{name}({{acc}}, {{a}}, {{b}})"}
         if has_fma and name == "bf16":
             rounded = {"dot": f"{n.mm}_fmadd_ps({{a}}, {{b}}, {{acc}})", "round_dot": "round_to_bf16({acc})"}
+        if isa is AVX512_BASE and name == "f16":  # conversions share ports with the rounding's: 5 to 7 % on Zen 4
+            rounded |= _SOFTWARE_STAGING
         found += [
             Primitive(isa, TYPES[f"{name}{name}f32"], numerics=to_f32, **common, **out_f32,
                       **multiply_add("ps", len(form["k_order"]))),
@@ -447,8 +450,6 @@ def _float_primitives(isa: Isa) -> list[Primitive]:
             Primitive(isa, TYPES[f"{name}{name}{name}"], numerics="round_each_step", **common,
                       **out_half, **rounded, dot_cost=cost, latency={"Intel": intel, "Zen 5": zen5},
                       dot_cycles={"Zen 4": zen4},
-                      # Conversions share ports with the rounding's: 5 to 7 % faster on Zen 4.
-                      staging_worth=_SOFTWARE_STAGING_WORTH if name == "f16" and isa.vector_bytes == 64 else None,
                       registers=_ROUNDING_REGISTERS[name, isa.vector_bytes]),
         ]
     return found

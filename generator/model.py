@@ -120,9 +120,6 @@ class Isa:
     broadcast_shuffles: int = 0  # instructions on a vector port for a broadcast of its own
     copies_operands: bool = False  # instructions overwrite an operand, so that dots need copies
     unrolls_steps: bool = False  # short K loops take two steps a turn
-    # What columns that are staged decoded must leave of the cycles to be worth it: results pass through memory
-    # more often, and each block starts anew, which the bound does not have.
-    staging_worth: float = 0.88
     # The lower parts of {a} and {b}, of that many bits, behind each other; of {x} the second one.
     join: dict[int, str] = field(default_factory=dict)
     second: dict[int, str] = field(default_factory=dict)
@@ -169,7 +166,8 @@ class Primitive:
     zero: str
     dot: str
     dot_cost: Cost  # with round_dot
-    latency: dict[str, int] | int  # cycles from one accumulation into a register to the next, by core
+    # Cycles from one accumulation into a register to the next, by core, but for those of dot_cycles.
+    latency: dict[str, int] | int
     load_out: str  # {load}: loads the out elements of the lanes
     store_out: str  # {acc}: what the store writes
     numerics: str
@@ -204,9 +202,11 @@ class Primitive:
     decode_registers: int = 0  # likewise the decoding of columns
     # By core, where measured: cycles of a dot to each of CHAINS sums in turns, with nothing beside them.
     dot_cycles: dict[str, tuple[float, ...]] = field(default_factory=dict)
-    staging_worth: float | None = None  # instead of the ISA's
     # By core, cycles of widening a vector of columns or rows, where measured to be more than there are ports for.
     decode_cycles: dict[str, float] = field(default_factory=dict)
+    # What columns that are staged decoded must leave of the cycles to be worth it: results pass through memory
+    # more often, and each block starts anew, which the bound does not have.
+    staging_worth: float = 0.88
     lane_dot: str | None = None
     high_dot: str | None = None
     high_lane_dot: str | None = None

@@ -307,7 +307,8 @@ def _block_bound(p: Primitive, core: Core, units: int, spread: int, decoded: boo
     # A dot spares its copy where it is the last one of an operand.
     copies = dots_of_unit * (rows - 1) * (vectors - 1) if isa.copies_operands else 0
     chain = p.chain_cycles(core, rows * vectors) * dots_of_unit
-    measured = p.dot_cycles[core.name][-1] * dots_of_unit * rows * vectors if core.name in p.dot_cycles else None
+    many = p.dot_cycles.get(core.name)
+    measured = many[-1] * dots_of_unit * rows * vectors if many else None
     return _bound(core, dots, decode, loads, chain, (dots + decode).total + alone + copies,
                   _loop_instructions(p, rows, vectors, decoded), measured, least_decode)
 
@@ -473,8 +474,7 @@ def _best_plan(tile: Tile, primitive: Primitive) -> Plan:
         # Decoding once for all blocks of rows may be worth the detour.
         if p.decode_cost.total and _decoded(p, True):
             staged = _plan(tile, p, 1, True)
-            worth = p.isa.staging_worth if p.staging_worth is None else p.staging_worth
-            return staged if staged.cycles < plain.cycles * worth else plain
+            return staged if staged.cycles < plain.cycles * p.staging_worth else plain
         return plain
     # Where the order of the sum is free, adjacent lanes may hold partial sums of a column.
     may_spread = p.add is not None and units & (units - 1) == 0 and units <= p.operand_lanes
