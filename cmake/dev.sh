@@ -184,6 +184,7 @@ case $command in
   format) [[ $# -eq 0 || $* == --fix ]] || die 2 "format knows only --fix, not '$*'" ;;
   test | asan | clang | tsan | mlir | arm | tidy) [[ $# -eq 0 ]] || die 2 "$command takes no options, not '$*'" ;;
   -h | --help) usage; exit ;;
+  -*) die 2 "unknown option '$command'; cmake/dev.sh --help lists the commands" ;;
   *) die 2 "unknown command '$command'; cmake/dev.sh --help lists them" ;;
 esac
 
