@@ -4,7 +4,8 @@ Costs are in instructions of Intel cores since Skylake: vector ports 0, 1 and 5,
 5 shuffles; with 512-bit vectors, 0 and 5. AMD's since Zen 4 have four: two multiply, two add floats, and one
 of each shuffles. Six vector instructions a cycle, copies and loads among them, were measured to pass there, on
 Zen 4 with all others; a conversion from or to f16 takes as long as three on Zen 5, on Zen 4 a shuffle and an
-addition. With 512-bit vectors Zen 4 takes two cycles where Zen 5 takes one, for loads too.
+addition. With 512-bit vectors Zen 4 takes two cycles where Zen 5 takes one, for loads too, but for broadcasts. Its
+shifts, and conversions of f16 in memory, were measured to pass beside as many multiplications.
 """
 
 from __future__ import annotations
@@ -15,11 +16,13 @@ from generator.model import TYPES, Core, Cost, Isa, Primitive, Steps
 
 # Of the plans that the wish to suit Zen 4, too, changes, as many were slower there as were faster.
 _ZEN4 = Core("Zen 4", vector_ports=4, shuffle_ports=2, issued=6, vectors_issued=6, adds_apart=True,
-             half_conversion=Cost(shuffle=1, add=1), chooses=False)
+             half_conversion=Cost(shuffle=1, add=1), half_widening=Cost(add=1), shift=Cost(add=1), chooses=False,
+             measured_contention={frozenset({"issue", "ports"}): 0.23, frozenset({"chain", "ports"}): 0.08,
+                                  frozenset({"loads", "ports"}): 0.14})
 _ZEN5 = Core("Zen 5", vector_ports=4, shuffle_ports=2, issued=8, vectors_issued=6, adds_apart=True,
              half_conversion=Cost(any=3))
 _NARROW = Core("Intel", 3), _ZEN4, _ZEN5
-_WIDE = Core("Intel", 2), replace(_ZEN4, passes=2), _ZEN5
+_WIDE = Core("Intel", 2), replace(_ZEN4, passes=2, half_widening=_ZEN4.half_conversion), _ZEN5
 
 
 def _cycles(intel: int, zen4: int, zen5: int) -> dict[str, int]:
@@ -146,7 +149,7 @@ class _Names:
         }[source, to]
 
     def widen_cost(self, steps: int = 1) -> Cost:
-        return Cost(shuffle=steps) if self.bits > 128 else Cost(multiply=1, shuffle=steps)
+        return Cost(shuffle=steps) if self.bits > 128 else Cost(shift=1, shuffle=steps)
 
     def set1(self, value: str) -> str:
         return f"{self.mm}_set1_epi32({value})"
@@ -192,7 +195,7 @@ class _Names:
         else:
             sums = ("_mm_add_epi32({sums}, _mm_madd_epi16(_mm_add_epi16(_mm_srai_epi16({x}, 8), "
                     f"_mm_srai_epi16(_mm_slli_epi16({{x}}, 8), 8)), _mm_set1_epi16({offset})))")
-            cost = Cost(4, 2)
+            cost = Cost(1, 2, shift=3)
         return {"rhs_offset": offset, "row_sums": sums, "row_sums_cost": cost,
                 "subtract": f"{self.mm}_sub_epi32({{a}}, {{b}})"}
 
@@ -231,11 +234,11 @@ def _integer_elements(n: _Names, k: int) -> dict[str, _Element]:
                    n.xor("0x08080808"))
         return {"s8": _Element(4, None, (n.xor("0x80808080"),), Cost(any=1), 128),
                 "u8": _Element(4, None, (), Cost()),
-                "s4": _Element(2, None, nibbles, n.widen_cost() + Cost(multiply=2, any=5), 8)}
+                "s4": _Element(2, None, nibbles, n.widen_cost() + Cost(shift=2, any=5), 8)}
     if k == 2:
         nibble_pair = (*n.widen("epu8", "epi32"), n.spread(12, "0x000F000F"))
         s8, u8 = n.widen("epi8", "epi16"), n.widen("epu8", "epi16")
-        pair_cost = n.widen_cost(2) + Cost(multiply=1, any=2)
+        pair_cost = n.widen_cost(2) + Cost(shift=1, any=2)
         return {
             "s16": _Element(4, None, (), Cost()),
             "s8": _Element(2, s8, s8, n.widen_cost()),
@@ -282,15 +285,15 @@ def _nibble_primitives(isa: Isa, has_vnni: bool, infix: str, common: dict) -> li
     dot_pairs["registers"] = dot_pairs.get("registers", 0) + 1  # the mask
     found = [Primitive(
         isa, TYPES["s16u4s32"], pairs, lhs_unit_bytes=16, rhs_unit_bytes=4, decode=as_pairs("{x}"),
-        decode_cost=Cost(multiply=3, any=3), stage_lhs=(swap16,), stage_lhs_cost=Cost(shuffle=2),
+        decode_cost=Cost(shift=3, any=3), stage_lhs=(swap16,), stage_lhs_cost=Cost(shuffle=2),
         **dot_pairs, **common)]
 
     s8s4 = {"lhs_unit_bytes": 8, "rhs_unit_bytes": 4, **n.row_sums(8, has_vnni, infix), **common}
     if isa.vector_bytes == 16:  # no VPMADDUBSW
         dot_pairs["registers"] += 2  # the sign bits, and a zero with which bytes are widened
         return found + [Primitive(
-            isa, TYPES["s8s4s32"], pairs, decode=as_pairs(flipped), decode_cost=Cost(3, 4),
-            stage_lhs=(*n.widen("epi8", "epi16"), swap16), stage_lhs_cost=Cost(1, 0, 3),
+            isa, TYPES["s8s4s32"], pairs, decode=as_pairs(flipped), decode_cost=Cost(shift=3, any=4),
+            stage_lhs=(*n.widen("epi8", "epi16"), swap16), stage_lhs_cost=Cost(shift=1, shuffle=3),
             **dot_pairs, **s8s4)]
 
     if isa.vector_bytes == 64:  # (x ^ 8) & 15 in one instruction
@@ -298,11 +301,11 @@ def _nibble_primitives(isa: Isa, has_vnni: bool, infix: str, common: dict) -> li
             return (f"_mm512_ternarylogic_epi32({x}, {n.set1('0x08080808')}, "
                     f"{n.set1('0x0F0F0F0F')}, 0x28)",)
         as_quads = (nibbles("{x}"), nibbles("_mm512_srli_epi32({x}, 4)"))
-        decode_cost = Cost(multiply=1, any=2)
+        decode_cost = Cost(shift=1, any=2)
     else:
         as_quads = ((masked(flipped, "0x0F0F0F0F"),),
                     (masked(f"{n.mm}_srli_epi32({flipped}, 4)", "0x0F0F0F0F"),))
-        decode_cost = Cost(multiply=1, any=3)
+        decode_cost = Cost(shift=1, any=3)
     if has_vnni:
         dot = {**n.vnni_dot("dpbusd", infix, "{b}", "{a}"), "registers": 2}
     else:
@@ -411,9 +414,9 @@ def _float_primitives(isa: Isa) -> list[Primitive]:
     ]
     widen_f16: Steps = (as_int("f16_to_f32({x})"),)
     widen_bf16: Steps = (as_int("bf16_to_f32({x})"),)
-    f16_cost = Cost(multiply=1) if has_fma else Cost(2, 5, 1, renamed=2)
+    f16_cost = Cost(widen=1) if has_fma else Cost(2, 5, 1, renamed=2)
     f16_registers = 0 if has_fma else 7  # constants, and the magnitude beside the whole
-    bf16_cost = Cost(multiply=1, shuffle=1) if has_fma else Cost(shuffle=1, renamed=1)
+    bf16_cost = {16: Cost(shuffle=1, renamed=1), 32: Cost(shuffle=1), 64: Cost(shift=1, shuffle=1)}[isa.vector_bytes]
     # Two bf16 of a column are the lower and the upper half of a lane.
     high_half = (f"{n.mm}_slli_epi32({{x}}, 16)",)
     both_halves = (high_half, (f"{n.mm}_and_{n.si}({{x}}, {n.set1('static_cast<int>(0xFFFF0000)')})",))
@@ -423,9 +426,10 @@ def _float_primitives(isa: Isa) -> list[Primitive]:
                  "stage_lhs": widen_f16, "stage_lhs_cost": f16_cost,
                  "decode_cycles": {} if has_fma else _WIDENING}),
         ("bf16", {"k_order": one, "lhs_unit_bytes": 2, "rhs_unit_bytes": 2, "decode": (widen_bf16,),
-                  "decode_cost": bf16_cost, "stage_lhs": widen_bf16, "stage_lhs_cost": bf16_cost}),
+                  "decode_cost": bf16_cost, "decode_registers": 1 if isa is AVX2_FMA else 0,  # the order of its bytes
+                  "stage_lhs": widen_bf16, "stage_lhs_cost": bf16_cost}),
         ("bf16", {"k_order": ((0,), (1,)), "lhs_unit_bytes": 4, "rhs_unit_bytes": 4,
-                  "decode": both_halves, "decode_cost": Cost(multiply=1, any=1),
+                  "decode": both_halves, "decode_cost": Cost(shift=1, any=1),
                   "decode_registers": 0 if has_fma else 2,
                   "stage_lhs": widen_bf16, "stage_lhs_cost": bf16_cost}),
     ]
@@ -441,7 +445,7 @@ def _float_primitives(isa: Isa) -> list[Primitive]:
         if has_fma and name == "bf16":
             rounded = {"dot": f"{n.mm}_fmadd_ps({{a}}, {{b}}, {{acc}})", "round_dot": "round_to_bf16({acc})"}
         if isa is AVX512_BASE and name == "f16":  # conversions share ports with the rounding's: 5 to 7 % on Zen 4
-            rounded |= _SOFTWARE_STAGING
+            rounded |= {"staging_worth": 1.06}
         found += [
             Primitive(isa, TYPES[f"{name}{name}f32"], numerics=to_f32, **common, **out_f32,
                       **multiply_add("ps", len(form["k_order"]))),

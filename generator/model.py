@@ -47,7 +47,8 @@ TYPES = {t.name: t for t in (
 @dataclass(frozen=True)
 class Cost:
     """Vector instructions: on the two ports that multiply, on any, on those that shuffle, sums of
-    floats, conversions of a vector of f32 from or to f16, and what no port executes: copies, zeroing."""
+    floats, conversions of a vector of f32 from or to f16, what no port executes: copies, zeroing; shifts, and
+    conversions of f16 in memory."""
 
     multiply: int = 0
     any: int = 0
@@ -55,10 +56,12 @@ class Cost:
     add: int = 0
     convert: int = 0
     renamed: int = 0
+    shift: int = 0
+    widen: int = 0
 
     @property
     def _counts(self) -> tuple[int, ...]:
-        return (self.multiply, self.any, self.shuffle, self.add, self.convert, self.renamed)
+        return (self.multiply, self.any, self.shuffle, self.add, self.convert, self.renamed, self.shift, self.widen)
 
     @property
     def total(self) -> int:
@@ -80,18 +83,28 @@ class Core:
     vector_ports: int
     shuffle_ports: int = 1
     loads: int = 2
-    passes: int = 1  # cycles that a vector, wider than the ports, takes from each of them
+    passes: int = 1  # cycles that a vector, wider than the ports, takes from each of them, but not a broadcast's load
     chooses: bool = True  # between plans, not only says what the chosen one needs
     issued: int = 4
     vectors_issued: int = 4
     # Sums of floats have two ports beside those that multiply, and shuffles one of each.
     adds_apart: bool = False
     half_conversion: Cost = field(default_factory=lambda: Cost(multiply=1, shuffle=1))  # in registers
+    half_widening: Cost = field(default_factory=lambda: Cost(multiply=1))  # of f16 in memory
+    shift: Cost = field(default_factory=lambda: Cost(multiply=1))  # as which ports take it
+    # Of what a loop needs for second longest, how much of its own time it adds, by these two needs, as bench_overlap
+    # measures it on Zen 4. On Zen 5 that was 10 to 13 % of all three, at times 27; of others it is not known.
+    measured_contention: dict[frozenset[str], float] = field(default_factory=dict)
+    other_contention: float = 0.12
+
+    def contention(self, *needs: str) -> float:
+        return self.measured_contention.get(frozenset(needs), self.other_contention)
 
     def cycles(self, cost: Cost) -> float:
         """That the vector ports need at least."""
-        cost += self.half_conversion * cost.convert
-        executed = cost.total - cost.convert - cost.renamed
+        replaced = cost.convert + cost.widen + cost.shift
+        cost += (self.half_conversion * cost.convert + self.half_widening * cost.widen + self.shift * cost.shift)
+        executed = cost.total - replaced - cost.renamed
         of_all = max(cost.shuffle / self.shuffle_ports, executed / self.vector_ports)
         if not self.adds_apart:
             return self.passes * max(of_all, (cost.multiply + cost.add) / 2)

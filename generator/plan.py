@@ -10,9 +10,6 @@ LOOP_INSTRUCTIONS = 3  # of a turn: two pointers, and the count with its branch
 # A chain that its bound just hides was measured to keep the multipliers busy for 84 % of the time.
 CHAIN_MARGIN = 1.19
 LOAD_MARGIN = 1.25  # likewise of blocks of one vector, with a load for each dot
-# Of two things that a loop needs for nearly as long, the second one adds so much of its own time: 10 to 13 %,
-# at times 27, of hand-written loops on Zen 5, 8 to 23 on Zen 4 (bench_overlap).
-OVERLAP = 0.12
 # Loops that take two steps a turn leave as many registers at least, and decode a vector of columns by as
 # many instructions at most.
 REGISTERS_TO_UNROLL = 4
@@ -159,6 +156,12 @@ class Plan:
         return sum(self.bounds[core.name].cycles for core in cores) / len(cores)
 
     @property
+    def decodes_while_waiting(self) -> bool:
+        """Whether columns are decoded once, by one block, and while its sums wait for each other."""
+        bounds = [self.bounds[core.name] for core in self.primitive.isa.choosing_cores]
+        return len(self.blocks) == 1 and sum(b.chain for b in bounds) > sum(b.dots for b in bounds)
+
+    @property
     def units(self) -> int:
         """Units along K0."""
         return self.tile.k0 // self.primitive.k
@@ -299,7 +302,6 @@ def _block_bound(p: Primitive, core: Core, units: int, spread: int, decoded: boo
     embedded = p.embeds_broadcast and vectors == 1
     if spread * p.lane_bits < isa.vector_bytes * 8 and not embedded:
         decode += Cost(shuffle=isa.broadcast_shuffles) * broadcasts
-    loads = broadcasts + vectors + sums_rows
     # Loads that are no operands: those of SSE2 must be aligned, and panels need not be.
     alone = sums_rows + (0 if embedded else broadcasts)
     if decoded or isa.copies_operands or p.decode == ((),):
@@ -309,6 +311,7 @@ def _block_bound(p: Primitive, core: Core, units: int, spread: int, decoded: boo
     chain = p.chain_cycles(core, rows * vectors) * dots_of_unit
     many = p.dot_cycles.get(core.name)
     measured = many[-1] * dots_of_unit * rows * vectors if many else None
+    loads = (broadcasts + core.passes * (vectors + sums_rows)) / core.loads
     return _bound(core, dots, decode, loads, chain, (dots + decode).total + alone + copies,
                   _loop_instructions(p, rows, vectors, decoded), measured, least_decode)
 
@@ -318,23 +321,23 @@ def _loop_instructions(p: Primitive, rows: int, vectors: int, decoded: bool) -> 
     return LOOP_INSTRUCTIONS / (2 if unrolls_steps(p, rows, vectors, decoded) else 1)
 
 
-def _bound(core: Core, dots: Cost, decode: Cost, loads: int, chain: float, vectors: int,
+def _bound(core: Core, dots: Cost, decode: Cost, loads: float, chain: float, vectors: int,
            others: float, measured_dots: float | None = None, least_decode: float = 0) -> Bound:
-    """With so many instructions that have vector registers and that have none. Where cycles were measured for the
-    dots, so was how their chain overlaps with them."""
-    loading = core.passes * loads / core.loads
+    """With so many cycles of loads, and instructions that have vector registers and that have none. Where cycles
+    were measured for the dots, so was how their chain overlaps with them."""
     issue = max((vectors + others) / core.issued, vectors / core.vectors_issued)
+    needs = {"chain": chain, "loads": loads, "issue": issue}
     if measured_dots is None:
         dot_cycles = core.cycles(dots)
-        vector_cycles = max(core.cycles(dots + decode), dot_cycles + least_decode)
-        needs = [vector_cycles, chain, loading, issue]
+        needs["ports"] = max(core.cycles(dots + decode), dot_cycles + least_decode)
+        decode_cycles = needs["ports"] - dot_cycles
     else:
         dot_cycles = measured_dots
-        vector_cycles = dot_cycles + max(core.cycles(decode), least_decode)
-        needs = [max(vector_cycles, chain), loading, issue]
-    *_, next_most, most = sorted(needs)
-    return Bound(dot_cycles, vector_cycles - dot_cycles, loading, chain, issue,
-                 contention=OVERLAP * next_most, cycles=most)
+        decode_cycles = max(core.cycles(decode), least_decode)
+        needs["ports"] = max(dot_cycles + decode_cycles, needs.pop("chain"))
+    second, first = sorted(needs, key=lambda need: needs[need])[-2:]
+    return Bound(dot_cycles, decode_cycles, loads, chain, issue,
+                 contention=core.contention(first, second) * needs[second], cycles=needs[first])
 
 
 def _block_bound_of_vectors(p: Primitive, core: Core, units: int, spread: int, decoded: bool, rows: int,
@@ -356,7 +359,8 @@ def _block_bound_of_vectors(p: Primitive, core: Core, units: int, spread: int, d
     if not decoded:
         decode += p.decode_cost * columns
     loads = vectors_of_rows * p.row_loads + columns * (p.parts if decoded else 1)
-    return _bound(core, dots, decode, loads, p.chain_cycles(core, 1) * p.parts, (dots + decode).total + loads,
+    return _bound(core, dots, decode, core.passes * loads / core.loads, p.chain_cycles(core, 1) * p.parts,
+                  (dots + decode).total + loads,
                   _loop_instructions(p, rows, vectors, decoded))
 
 
@@ -474,7 +478,8 @@ def _best_plan(tile: Tile, primitive: Primitive) -> Plan:
         # Decoding once for all blocks of rows may be worth the detour.
         if p.decode_cost.total and _decoded(p, True):
             staged = _plan(tile, p, 1, True)
-            return staged if staged.cycles < plain.cycles * p.staging_worth else plain
+            return (staged if staged.cycles < plain.cycles * p.staging_worth and not plain.decodes_while_waiting
+                    else plain)
         return plain
     # Where the order of the sum is free, adjacent lanes may hold partial sums of a column.
     may_spread = p.add is not None and units & (units - 1) == 0 and units <= p.operand_lanes
