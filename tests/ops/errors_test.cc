@@ -261,6 +261,8 @@ UK_ERROR_TESTS(
     UK_CHANGE("HugePanel", OVERFLOW, p.k0 = INT32_MAX; p.k = INT64_C(1) << 33),
     // In elements it fits 64 bits, in bits it does not.
     UK_CHANGE("PanelBeyondMemory", OVERFLOW, p.k = kMax / 32),
+    UK_CHANGE("LhsPanelsBeyondMemory", OVERFLOW, p.lhs_stride0 = p.rhs_stride0 = 0;
+              p.m = p.k = INT64_C(1) << 30),
     UK_CHANGE("LhsStrideMax", OVERFLOW, p.lhs_stride0 = kMax),
     UK_CHANGE("LhsStrideMin", OVERFLOW, p.lhs_stride0 = kMin),
     UK_CHANGE("RhsStrideMax", OVERFLOW, p.rhs_stride0 = kMax),
@@ -291,6 +293,8 @@ UK_ERROR_TESTS(Mmt4dUnpackedOutErrors, uk_mmt4d_params_t, valid_unpacked_mmt4d()
                          p.out_offset = 100),
                UK_CHANGE("OutStrideMax", OVERFLOW, p.out_stride0 = kMax),
                UK_CHANGE("OutOffsetMin", OVERFLOW, p.out_offset = kMin),
+               UK_CHANGE("HugeTile", OVERFLOW, p.flags |= UK_MMT4D_ALLOW_GENERIC_FALLBACK;
+                         p.m0 = p.n0 = INT32_MAX; p.k = 0),
                UK_CHANGE("HugeMatrix", OVERFLOW, p.m = p.n = kMax / 8;
                          p.out_size0 = p.out_size1 = p.out_stride0 = kMax / 8),
                UK_CHANGE("OutIsLhs", OVERLAP, p.out = const_cast<void*>(p.lhs)),
