@@ -12,7 +12,7 @@ import jinja2
 
 from generator.isas import expand, int_zero, set1
 from generator.model import BITS, Primitive, Steps
-from generator.plan import Block, Plan, one_by_one, unrolls_steps
+from generator.plan import Block, Plan, one_by_one, spare_registers, unrolls_steps
 
 TEMPLATES = jinja2.Environment(
     loader=jinja2.FileSystemLoader(Path(__file__).parent / "templates"),
@@ -182,7 +182,9 @@ class BlockShape:
 
     @property
     def unrolls_steps(self) -> bool:
-        return unrolls_steps(self.p, self.rows, self.vectors, self.plan.stages_decoded)
+        plan = self.plan
+        spare = spare_registers(plan.tile, self.p, plan.spread)
+        return unrolls_steps(self.p, self.rows, self.vectors, plan.stages_decoded, spare)
 
     @property
     def step_bytes(self) -> int:
@@ -521,9 +523,13 @@ class LhsStage:
         return _applied(self.p.stage_lhs, "rows", loaded)
 
 
+_REGISTERS_OF_ROW_SUMS = 3  # beside the sums: a vector of rows, what a sum needs in between, a constant
+
+
 class RowSums:
     """Sums of the rows of the LHS as it lies in memory. So many steps at a time that they fill whole
-    vectors: a lane then always belongs to the same row."""
+    vectors: a lane then always belongs to the same row. Where these are more vectors than registers, step by
+    step, and only as many of its vectors at a time."""
 
     def __init__(self, plan: Plan) -> None:
         self.plan, self.p = plan, plan.primitive
@@ -531,10 +537,13 @@ class RowSums:
         self.step_bytes = plan.tile.m0 * plan.units * self.p.lhs_unit_bytes
         self.period_steps = self.size // math.gcd(self.step_bytes, self.size)
         self.period_vectors = self.step_bytes * self.period_steps // self.size
-        self.periods = 1
         # Sums in flight: of dots, one waits five cycles for the last one into its register.
         wanted = 8 if self.p.row_sums_cost.total == 1 else 4
-        while self.periods * self.period_vectors < wanted:
+        self.step_by_step = self.period_vectors > self.p.isa.registers - _REGISTERS_OF_ROW_SUMS
+        if self.step_by_step:
+            self.period_steps, self.period_vectors = 1, -(-self.step_bytes // self.size)
+        self.periods = 1
+        while not self.step_by_step and self.periods * self.period_vectors < wanted:
             self.periods *= 2
 
     @property
@@ -548,15 +557,23 @@ class RowSums:
         most = self.periods * self.period_steps
         return [most >> bit for bit in range(most.bit_length())]
 
+    @property
+    def groups(self) -> list[range]:
+        """The vectors of a step whose sums are in registers at a time."""
+        at_a_time = self.p.isa.registers // 4
+        return [range(first, min(first + at_a_time, self.vectors)) for first in range(0, self.vectors, at_a_time)]
+
     def pieces(self, steps: int) -> list[tuple[str, str]]:
         """Loads, and sums with what they load."""
-        found = []
-        for vector, at in enumerate(range(0, steps * self.step_bytes, self.size)):
-            size = min(self.size, steps * self.step_bytes - at)
-            load = f"load_{self.size * 8}<{size}>({_offset('from', at)})"
-            assert self.p.row_sums is not None
-            found.append((load, self.p.row_sums.format(sums=f"sums_{vector}", x=f"rows_{vector}")))
-        return found
+        return [self.piece(vector, steps) for vector in range(-(-steps * self.step_bytes // self.size))]
+
+    def piece(self, vector: int, steps: int = 1) -> tuple[str, str]:
+        at = vector * self.size
+        size = min(self.size, steps * self.step_bytes - at)
+        load = f"load_{self.size * 8}<{size}>({_offset('from', at)})"
+        assert self.p.row_sums is not None
+        sum = self.p.row_sums.format(sums=f"sums_{vector}", x=f"rows_{vector}")
+        return load, f"in_order({sum})" if self.step_by_step else sum
 
     def folded(self) -> list[tuple[str, str]]:
         """Sums of the same lanes added to the first ones."""

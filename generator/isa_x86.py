@@ -224,6 +224,7 @@ class _Element:
     as_rhs: Steps
     cost: Cost
     offset: int = 0  # as RHS
+    registers: int = 0  # that decoding needs as RHS, beside the result's
 
 
 def _integer_elements(n: _Names, k: int) -> dict[str, _Element]:
@@ -234,8 +235,9 @@ def _integer_elements(n: _Names, k: int) -> dict[str, _Element]:
                    n.xor("0x08080808"))
         return {"s8": _Element(4, None, (n.xor("0x80808080"),), Cost(any=1), 128),
                 "u8": _Element(4, None, (), Cost()),
-                "s4": _Element(2, None, nibbles, n.widen_cost() + Cost(shift=2, any=5), 8)}
+                "s4": _Element(2, None, nibbles, n.widen_cost() + Cost(shift=2, any=5), 8, 2)}
     if k == 2:
+        zero = int(n.bits == 128)  # with which bytes are widened
         nibble_pair = (*n.widen("epu8", "epi32"), n.spread(12, "0x000F000F"))
         s8, u8 = n.widen("epi8", "epi16"), n.widen("epu8", "epi16")
         pair_cost = n.widen_cost(2) + Cost(shift=1, any=2)
@@ -243,9 +245,9 @@ def _integer_elements(n: _Names, k: int) -> dict[str, _Element]:
             "s16": _Element(4, None, (), Cost()),
             "s8": _Element(2, s8, s8, n.widen_cost()),
             "u8": _Element(2, u8, u8, n.widen_cost()),
-            "u4": _Element(1, None, nibble_pair, pair_cost),
+            "u4": _Element(1, None, nibble_pair, pair_cost, registers=2 + zero),
             "s4": _Element(1, None, (*nibble_pair, n.sign_extend_nibbles("epi16", "0x00080008")),
-                           pair_cost + Cost(any=2)),
+                           pair_cost + Cost(any=2), registers=4 + zero),
         }
     low_half = f"{n.mm}_and_{n.si}({{x}}, {n.set1('0xFFFF')})"
     s16, s8, u8 = (n.widen("epu16", "epi32"), n.widen("epi8", "epi32"), n.widen("epu8", "epi32"))
@@ -352,8 +354,9 @@ def _integer_primitives(isa: Isa) -> list[Primitive]:
             found.append(Primitive(
                 isa, kind, (tuple(range(k)),),
                 lhs_unit_bytes=lhs.unit_bytes, rhs_unit_bytes=rhs.unit_bytes,
-                decode=(rhs.as_rhs,), decode_cost=rhs.cost, stage_lhs=lhs.as_lhs,
-                stage_lhs_cost=lhs.cost, **dot, **common))
+                decode=(rhs.as_rhs,), decode_cost=rhs.cost, decode_registers=rhs.registers,
+                decodes_side_by_side=rhs.registers > 0,
+                stage_lhs=lhs.as_lhs, stage_lhs_cost=lhs.cost, **dot, **common))
     return found
 
 

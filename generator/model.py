@@ -213,6 +213,7 @@ class Primitive:
     embeds_broadcast: bool = False  # compilers make the broadcast of a row an operand of the dot
     registers: int = 0  # that a dot needs beside its operands: temporaries and constants
     decode_registers: int = 0  # likewise the decoding of columns
+    decodes_side_by_side: bool = False  # compilers decode all columns at a time: a register more for each
     # By core, where measured: cycles of a dot to each of CHAINS sums in turns, with nothing beside them.
     dot_cycles: dict[str, tuple[float, ...]] = field(default_factory=dict)
     # By core, cycles of widening a vector of columns or rows, where measured to be more than there are ports for.

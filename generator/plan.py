@@ -18,6 +18,7 @@ STAGE_BYTES = 8 << 10  # of each staged operand: both stay in L1 beside the pane
 
 # Of a K loop beside which rows are staged, to sum them there: the sums, and the factor.
 SUM_REGISTERS = 2
+MANY_ROWS = 16
 
 
 def steps_in_block(m0: int) -> int:
@@ -49,6 +50,10 @@ def registers_needed(p: Primitive, rows: int, vectors: int, decoded: bool) -> in
 
 def _registers(p: Primitive, rows: int, vectors: int, decoded: bool, by_columns: bool) -> int:
     temporaries = p.registers if decoded else max(p.registers, p.decode_registers)
+    if p.decodes_side_by_side and not decoded and not by_columns:
+        temporaries += vectors - 1
+    if p.product and vectors != 2:
+        temporaries += 1  # of dots in pairs, a product that waits, unless they are all of a row's
     if p.vectors_of_rows:
         in_flight = 4 if decoded or vectors <= 2 else 2  # vectors of rows: compilers load ahead
         return (-(-rows // p.acc_rows) * vectors + p.parts * _operand_vectors(p, vectors)
@@ -64,16 +69,25 @@ def _registers(p: Primitive, rows: int, vectors: int, decoded: bool, by_columns:
         operands = max(operands, rows * vectors - temporaries)
     elif p.parts > 2:
         operands += 1  # Clang decodes a part of the columns ahead
+    elif p.parts == 2 and rows > MANY_ROWS:
+        operands += rows  # Clang loads the second part of all of them ahead
     return rows * vectors + operands + temporaries
 
 
-def unrolls_steps(p: Primitive, rows: int, vectors: int, decoded: bool) -> bool:
+def spare_registers(tile: Tile, p: Primitive, spread: int) -> int:
+    """That blocks leave: of several dots a step, compilers load some operands of the next one ahead; and of a
+    vector that is not whole, the mask may take a register."""
+    several_dots, is_partial = tile.k0 // p.k > spread, tile.n0 * spread % p.operand_lanes != 0
+    return int((several_dots or is_partial) and not p.vectors_of_rows)
+
+
+def unrolls_steps(p: Primitive, rows: int, vectors: int, decoded: bool, spare: int) -> bool:
     """Whether the K loop takes two steps a turn. Rounding or decoding in software is long enough by itself.
     Compilers want registers to spare: they begin the second step before the first one ends."""
     decodes_long = not decoded and p.decode_cost.total > DECODE_TO_UNROLL
     if not p.isa.unrolls_steps or p.rounds_in_software or decodes_long:
         return False
-    return registers_needed(p, rows, vectors, decoded) + REGISTERS_TO_UNROLL <= p.isa.registers
+    return registers_needed(p, rows, vectors, decoded) + spare + REGISTERS_TO_UNROLL <= p.isa.registers
 
 
 def _operand_vectors(p: Primitive, vectors: int) -> int:
@@ -318,7 +332,7 @@ def _block_bound(p: Primitive, core: Core, units: int, spread: int, decoded: boo
 
 def _loop_instructions(p: Primitive, rows: int, vectors: int, decoded: bool) -> float:
     """Of a k step."""
-    return LOOP_INSTRUCTIONS / (2 if unrolls_steps(p, rows, vectors, decoded) else 1)
+    return LOOP_INSTRUCTIONS / (2 if unrolls_steps(p, rows, vectors, decoded, spare=0) else 1)
 
 
 def _bound(core: Core, dots: Cost, decode: Cost, loads: float, chain: float, vectors: int,
@@ -411,14 +425,14 @@ def _vectors_of_width(tile: Tile, p: Primitive, spread: int, width: int) -> int:
 
 def _partition(tile: Tile, p: Primitive, spread: int, decoded: bool) -> list[tuple[int, list[int]]]:
     """Widths in vectors of operands, and for each its numbers of rows."""
-    most_registers = p.isa.registers
+    spare = spare_registers(tile, p, spread)
     total = -(-tile.n0 // (p.operand_lanes // spread))
     of_width: dict[int, tuple[_Score, list[int]]] = {}
     for width in range(1, total + 1):
         vectors = _vectors_of_width(tile, p, spread, width)
         scores: dict[int, _Score] = {}
         for rows in range(1, tile.m0 + 1):
-            if registers_needed(p, rows, vectors, decoded) > most_registers:
+            if registers_needed(p, rows, vectors, decoded) + spare * (rows * vectors > 1) > p.isa.registers:
                 break
             bounds = [_block_bound(p, core, tile.k0 // p.k, spread, decoded, rows, vectors)
                       for core in p.isa.choosing_cores]

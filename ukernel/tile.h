@@ -28,6 +28,7 @@
 // Loops over accumulators must disappear, or the accumulators live in memory (40 times slower with
 // g++ 12 -O2). 64 is above every trip count that a register file permits.
 #define UK_UNROLL _Pragma("GCC unroll 64")
+#define UK_KEEP_LOOP _Pragma("GCC unroll 1")
 
 #define UK_IGNORE_ROW(...)
 

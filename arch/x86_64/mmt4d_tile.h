@@ -90,6 +90,14 @@ UK_INLINE Vector pinned_row(Vector row) {
 #endif
 }
 
+// What compilers cannot reckon with. Of several dots of a step they would load the operands at a
+// time, or keep rows for the dots after the next, for which there are not enough registers.
+template <class Scalar>
+UK_INLINE Scalar opaque(Scalar s) {
+  asm volatile("" : "+r"(s));
+  return s;
+}
+
 UK_INLINE int64_t load_s64(const char* p) {
   int64_t v;
   __builtin_memcpy(&v, p, sizeof(v));

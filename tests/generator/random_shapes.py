@@ -1,7 +1,8 @@
 """Builds tiles of random shapes with the generator's tool and runs the conformance tool on each.
 
 Every type, level and class of K0 gets its turn, with M0 and N0 that include 1, 63, 64 and primes. Any
-seed must pass.
+seed must pass. With --spills none of the K loops may spill, either: of a few thousand tiles one may, by one
+compiler or another.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import Callable, Sequence
 
 from generator.library import AnyTile
 from generator.model import MAX_K0, MAX_TILE, Tile
+from tests.generator import spill_test
 from tests.generator.support import (ARCH, COMPILER, check_conformance, draw_tiles, link_shared,
                                      request_text, run_generator, strata)
 
@@ -48,6 +50,7 @@ def random_test(description: str | None, count: int,
                         help="of requests; by default %(default)s, which gives each kind its turn")
     parser.add_argument("--most", type=int, default=MAX_TILE**2 * MAX_K0,
                         help="elements or products of a tile: an emulator takes its time for each")
+    parser.add_argument("--spills", action="store_true", help="look for those, too")
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
     options = parser.parse_args()
     print(f"seed {options.seed}", flush=True)
@@ -60,6 +63,7 @@ def random_test(description: str | None, count: int,
 
         with ThreadPoolExecutor(options.jobs) as pool:
             results = list(pool.map(check, tiles))
+        spills = spill_test.check(str(shared), ARCH, all_loop=False) if options.spills else 0
     skipped = Counter()
     for tile, (verdict, output) in zip(tiles, results):
         if verdict == "failed":
@@ -71,7 +75,7 @@ def random_test(description: str | None, count: int,
     counts = Counter(verdict for verdict, _ in results)
     print(", ".join(f"{counts[v]} {v}" for v in ("passed", "failed", "skipped"))
           + f" of seed {options.seed}")
-    return 1 if counts["failed"] or not counts["passed"] else 0
+    return 1 if counts["failed"] or spills or not counts["passed"] else 0
 
 
 def _draw(seed: int, count: int, most: int) -> list[Tile]:

@@ -48,13 +48,21 @@ def strata(arch: str = ARCH) -> list[Stratum]:
         for f32acc in (False, True)[:1 + (BITS[kind.out] == 16)]:
             for level in primitives(arch):
                 for k0s in K0_CLASSES:
-                    try:
-                        tile = Tile(kind, 1, 1, k0s[0], arch, level, f32acc)
-                        choose_primitive(tile)
-                    except RequestError:
-                        continue
-                    found.append(Stratum(tile, k0s))
+                    tiles = [tile for tile in (Tile(kind, 1, 1, k0, arch, level, f32acc) for k0 in k0s
+                                               if k0 % 2 == 0 or 4 not in (BITS[kind.lhs], BITS[kind.rhs]))
+                             if _is_computed(tile)]
+                    if tiles:
+                        found.append(Stratum(tiles[0], [tile.k0 for tile in tiles]))
     return found
+
+
+def _is_computed(tile: Tile) -> bool:
+    """By the level itself."""
+    try:
+        choose_primitive(tile)
+    except RequestError:
+        return False
+    return True
 
 
 def draw_tiles(seed: int, count: int, arch: str = ARCH, most: int = MAX_TILE**2 * MAX_K0,
