@@ -18,6 +18,8 @@ MOST_PERCENT = 101
 # The names of bench_ops, without what Google Benchmark adds.
 OP_NAME = re.compile(r"(?P<type>\w+)/(?P<m>[1-9]\d*)x(?P<n>[1-9]\d*)x(?P<k>[1-9]\d*)/"
                      r"(?P<form>packed|rows|nk|kn)(?P<cold>/cold)?/threads:(?P<threads>[1-9]\d*)")
+# By Google Benchmark.
+_ADDED_TO_NAME = re.compile(r"(/iterations:\d+)?(/repeats:\d+)?(/manual_time)?\Z")
 # What bench_ops calls the speed of another contestant; without it, ukernel's by that one's.
 PEER_SPEED = "_GFLOP/s"
 NAIVE = "naive"  # the contestant that is no other library
@@ -79,12 +81,16 @@ def read_cells(paths: Iterable[Path], program: str, machine: tuple[str, ...], na
             machines.add(tuple(text_of(data["context"], what) for what in machine))
             dates.add(text_of(data["context"], "date")[:10])
             for entry in data["benchmarks"]:
-                if match := name.match(entry["name"]):
-                    if entry.get("error_occurred"):
-                        raise RequestError(f"{path}: {entry['name']}: {entry['error_message']}")
-                    cell = cell_of(match, entry)
-                    cells[match[0]] = min(cells.get(match[0], cell), cell, key=lambda c: c.uncertainty)
-        except (OSError, ValueError, KeyError, TypeError) as error:
+                if entry.get("run_type") == "aggregate":  # of the repetitions, which are there themselves
+                    continue
+                match = name.fullmatch(_ADDED_TO_NAME.sub("", entry["name"]))
+                if not match:
+                    raise RequestError(f"{path}: {entry['name']} is no name of {program}")
+                if entry.get("error_occurred"):
+                    raise RequestError(f"{path}: {entry['name']}: {entry['error_message']}")
+                cell = cell_of(match, entry)
+                cells[match[0]] = min(cells.get(match[0], cell), cell, key=lambda c: c.uncertainty)
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise RequestError(f"{path}: not a result of {program}: {error}") from error
     if not cells:
         raise RequestError(f"no cell of {program} in the files")

@@ -103,6 +103,24 @@ class TablesTest(unittest.TestCase):
         for cells in ((certain, wild), (wild, certain)):
             self.assertIn("2.00 at 4x5x6", self.run_on(*cells).stdout)
 
+    def test_aggregates_of_repetitions_are_no_cells(self) -> None:
+        name = "f32/4x5x6/packed/threads:1"
+        once = cell(name, **against(2, 2))
+        # Google Benchmark computes each of all counters.
+        deviations = {**cell(name, **against(0.01, 0.01)), "name": f"{once['name']}_stddev",
+                      "run_type": "aggregate", "aggregate_name": "stddev"}
+        errors = {key: 0.0 if isinstance(value, float) else value for key, value in deviations.items()}
+        ran = self.run_on(once, deviations, errors)
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        self.assertEqual(ran.stdout, self.run_on(once).stdout)
+        self.assert_refused(self.run_on(deviations), "no cell of bench_ops")
+
+    def test_names_count_as_a_whole(self) -> None:
+        good = cell("f32/4x5x6/packed/threads:1", **against(1, 1))
+        for name in ("f32/4x5x6/packed/threads:1_mean", "f32/4x5x6/packed/threads:1/manual_time_mean",
+                     "f32/4x5x6/packed/threads:1/iterations:1/manual_time/more", "a/f32/4x5x6/packed/threads:1"):
+            self.assert_refused(self.run_on(good, {**good, "name": name}), f"{name} is no name of bench_ops")
+
     def test_only_what_bars_are_about_disturbs_a_cell(self) -> None:
         ran = self.run_on(cell("f32/4x5x6/packed/threads:1", **{**against(0.5, 1), "two_q3": 3}))
         self.assertIn("1 of 13", ran.stdout)

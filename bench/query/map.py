@@ -34,7 +34,7 @@ LEAST_SHARE = 0.95  # of the fastest shape's speed
 LEAST_PAIRS = 5  # whose quartiles say how certain their median is
 
 _CELL_NAME = re.compile(r"(?P<level>\w+)/(?P<type>\w+)/(?P<m>[1-9]\d*)x(?P<n>[1-9]\d*)x(?P<k>[1-9]\d*)/"
-                        r"(?P<weights>free|packed)(?P<cold>/cold)?(?=/|$)")
+                        r"(?P<weights>free|packed)(?P<cold>/cold)?")
 _SHAPE = re.compile(r"[1-9]\d*x[1-9]\d*x[1-9]\d*")
 
 

@@ -91,6 +91,18 @@ class QueryMapTest(unittest.TestCase):
         for cells in ((certain, wild), (wild, certain)):
             self.assertIn("**70**", self.run_on(*cells).stdout)
 
+    def test_aggregates_of_repetitions_are_no_cells(self) -> None:
+        once = cell(NAME, "4x32x1", **rival("4x16x1", 0.7))
+        means = {**cell(NAME, "4x32x1", **rival("4x16x1", 0.3, 0)), "name": f"{once['name']}_mean",
+                 "run_type": "aggregate", "aggregate_name": "mean"}
+        ran = self.run_on(once, means)
+        self.assertEqual((ran.returncode, ran.stdout), (0, self.run_on(once).stdout), ran.stderr)
+
+    def test_names_count_as_a_whole(self) -> None:
+        for name in (f"{NAME}_mean", f"{NAME}/manual_time_mean", f"{NAME}/colder", f"{NAME}/cold/16"):
+            self.assert_refused(self.run_on({**cell(NAME, "4x32x1"), "name": name}),
+                                f"{name} is no name of bench_query")
+
     def test_tables_are_put_into_a_document(self) -> None:
         result = {"context": CONTEXT, "benchmarks": [cell(NAME, "4x32x1")]}
         ran = self.run_on_files(result, update="a\n<!-- query -->\nold\n<!-- /query -->\nb\n")
