@@ -143,15 +143,10 @@ def _needed(match: Match[str], entry: dict[str, object]) -> Iterator[str]:
 
 
 def _cell(match: Match[str], entry: dict[str, object]) -> Cell:
-    for name in _needed(match, entry):
-        positive_of(entry, name, match[0])
-    known = {"real_time", "cpu_time", "iterations", "repetitions", "threads", "repetition_index",
-             "family_index", "per_family_instance_index", "cells_of_kind"}
-    figures = {name: float(value) for name, value in entry.items()
-               if isinstance(value, (int, float)) and name not in known}
+    figures = {name: positive_of(entry, name, match[0]) for name in _needed(match, entry)}
     return Cell(match["type"], int(match["m"]), int(match["n"]), int(match["k"]), match["form"],
-                bool(match["cold"]), int(match["threads"]), int(float(str(entry["cells_of_kind"]))),
-                float(str(entry["real_time"])) / 1e3, figures)
+                bool(match["cold"]), int(match["threads"]), int(figures.pop("cells_of_kind")),
+                figures.pop("real_time") / 1e3, figures)
 
 
 def _judged(value: float, least: float | None, text: str) -> str:

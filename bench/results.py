@@ -45,18 +45,44 @@ def uncertainty_of(name: str, figure_of: Callable[[str], float]) -> float:
     return median_uncertainty(lower, median, upper, figure_of("pairs"))
 
 
+def read_json(path: Path) -> Any:
+    """A ValueError where it is none."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except RecursionError:
+        raise ValueError("nested too deep") from None
+
+
 def text_of(members: Mapping[str, object], name: str) -> str:
     value = members[name]
-    if not isinstance(value, str):
+    if not isinstance(value, str) or not value.strip():
         raise ValueError(f"'{name}' is no text")
     return value
 
 
+def day_of(context: Mapping[str, object]) -> str:
+    date = text_of(context, "date")
+    if not re.match(r"\d{4}-\d\d-\d\d(?!\d)", date):
+        raise ValueError("'date' is no date")
+    return date[:10]
+
+
+def finite_number(value: object) -> float | None:
+    """None: it is none, or none that a float can be."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
+    return number if math.isfinite(number) else None
+
+
 def positive_of(members: Mapping[str, object], name: str, cell: str) -> float:
-    value = members.get(name)
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < math.inf:
+    number = finite_number(members.get(name))
+    if number is None or number <= 0:
         raise ValueError(f"{cell}: '{name}' is no number above 0")
-    return float(value)
+    return number
 
 
 class Uncertain(Protocol):
@@ -77,9 +103,9 @@ def read_cells(paths: Iterable[Path], program: str, machine: tuple[str, ...], na
     dates: set[str] = set()
     for path in paths:
         try:
-            data = json.loads(path.read_text(encoding="utf-8"))
+            data = read_json(path)
             machines.add(tuple(text_of(data["context"], what) for what in machine))
-            dates.add(text_of(data["context"], "date")[:10])
+            dates.add(day_of(data["context"]))
             for entry in data["benchmarks"]:
                 if entry.get("run_type") == "aggregate":  # of the repetitions, which are there themselves
                     continue

@@ -148,17 +148,32 @@ class TablesTest(unittest.TestCase):
                          "pairs"):
             bad = {key: value for key, value in good.items() if key != left_out}
             self.assert_refused(self.run_on(bad), f"{name}: '{left_out}' is no number above 0")
-        for value in (0, -1, "1", None, float("nan"), float("inf")):
+        for value in (0, -1, "1", None, float("nan"), float("inf"), 10**400):
             self.assert_refused(self.run_on({**good, "one": value}), f"{name}: 'one' is no number")
         for cold_or_two, lacks in (("cold/threads:1", "read%"), ("threads:2", "gain")):
             self.assert_refused(self.run_on({**good, "name": f"f32/4x5x6/packed/{cold_or_two}"}), lacks)
         for left_out in CONTEXT:
             context = {key: value for key, value in CONTEXT.items() if key != left_out}
             self.assert_refused(self.run_on_files({"context": context, "benchmarks": [good]}), left_out)
-        self.assert_refused(self.run_on_files({"context": {**CONTEXT, "cpu": 7}, "benchmarks": [good]}),
-                            "'cpu' is no text")
+        for what, value, reason in (("cpu", 7, "text"), ("cpu", "", "text"), ("date", "", "text"),
+                                    ("date", "today", "date")):
+            context = {**CONTEXT, what: value}
+            self.assert_refused(self.run_on_files({"context": context, "benchmarks": [good]}),
+                                f"'{what}' is no {reason}")
         for content in ([], None, {"context": None}, {"context": CONTEXT, "benchmarks": [7]}):
             self.assert_refused(self.run_on_files(content), "not a result of bench_ops")
+
+    def test_counters_that_no_table_shows_are_not_read(self) -> None:
+        ran = self.run_on(cell("f32/4x5x6/packed/threads:1", **against(1, 1), more=10**400))
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+
+    def test_what_is_nested_too_deep_is_refused(self) -> None:
+        with tempfile.NamedTemporaryFile("w", suffix=".json") as deep:
+            deep.write("[" * 100000 + "]" * 100000)
+            deep.flush()
+            ran = subprocess.run([sys.executable, ROOT / "bench/peers.py", deep.name],
+                                 capture_output=True, text=True)
+        self.assert_refused(ran, "not a result of bench_ops: nested too deep")
 
     def test_what_is_no_result_is_refused_in_one_line(self) -> None:
         ran = self.run_on()

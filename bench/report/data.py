@@ -7,15 +7,13 @@ out; one that cannot be understood, or has a figure above what is possible, is a
 
 from __future__ import annotations
 
-import json
-import math
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Callable, Iterator
 
 from bench.results import (JUDGED_FIGURES, MOST_PERCENT, MOST_UNCERTAINTY, NAIVE, OP_NAME,
-                           PEER_SPEED, uncertainty_of)
+                           PEER_SPEED, finite_number, read_json, uncertainty_of)
 from generator import library
 from generator.model import BITS, TYPES, RequestError, Tile
 
@@ -168,10 +166,10 @@ class _Record:
     members: dict[str, Any]
 
     def number(self, name: str) -> float:
-        value = self.members.get(name)
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+        number = finite_number(self.members.get(name))
+        if number is None:
             raise ReportError(f"{self.place} has no number '{name}'")
-        return float(value)
+        return number
 
     def positive(self, name: str) -> float:
         value = self.number(name)
@@ -334,7 +332,7 @@ _READERS: dict[str, Callable[[_Record, Measured, str], None]] = {
 
 def load(path: Path) -> tuple[Provenance, _Record]:
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = read_json(path)
     except (OSError, ValueError) as error:
         raise ReportError(f"{path.name}: cannot be read: {error}; --only {path.stem} --again makes it anew"
                           ) from None

@@ -314,7 +314,8 @@ class RefusalTest(Case):
 
     def test_damaged_files(self) -> None:
         whole = json.dumps(content("roofs", ALL["roofs"]))
-        for text in ("", whole[:len(whole) // 2], "[]", "{}", "null", '{"data": []}', "\x00\xff"):
+        for text in ("", whole[:len(whole) // 2], "[]", "{}", "null", '{"data": []}', "\x00\xff",
+                     "[" * 100000 + "]" * 100000):
             (self.directory / "roofs.json").write_text(text)
             self.assertRegex(self.refused(), r"^report: roofs\.json: .*--only roofs --again makes it anew\n$")
 
@@ -326,6 +327,7 @@ class RefusalTest(Case):
                 ("roofs", {"benchmarks": [{"name": "read/L9", "GB/s": 1}]}, "neither a peak nor a bandwidth"),
                 ("roofs", {"benchmarks": [{"name": "read/L1", "GB/s": "1"}]}, "has no number 'GB/s'"),
                 ("roofs", {"benchmarks": [{"name": "read/L1", "GB/s": math.nan}]}, "has no number 'GB/s'"),
+                ("roofs", {"benchmarks": [{"name": "read/L1", "GB/s": 10**400}]}, "has no number 'GB/s'"),
                 ("roofs", {"benchmarks": [{"name": "read/L1", "GB/s": 0}]}, "has a 'GB/s' of 0"),
                 ("tiles-x-L1", {"benchmarks": [{**TILES[0], "name": "uk_/L1"}]}, "not the symbol of"),
                 ("tiles-x-L1", {"benchmarks": [{**TILES[0], "name": "pack/x8"}]}, "is not understood"),
