@@ -33,6 +33,7 @@
 
 #include "bench/google_benchmark.h"
 #include "bench/in_turns.h"
+#include "bench/machine.h"
 #include "ukernel/internal.h"
 
 namespace uk::bench {
@@ -268,6 +269,7 @@ int run(int argc, char** argv) {
       return 77;
     }
   }
+  benchmark::AddCustomContext("cpu", cpu_name());
   const Buffers memory = buffers(small_pages);
   register_benchmarks(level ? wanted : host, memory.get());
   benchmark::RunSpecifiedBenchmarks();

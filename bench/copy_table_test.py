@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import subprocess
 import sys
 import tempfile
@@ -18,7 +19,9 @@ def run(name: str, percent: object, **more: object) -> dict[str, object]:
             **more}
 
 
-RESULTS = {"benchmarks": [run(name, percent) for name, percents in CELLS.items() for percent in percents]}
+CONTEXT = {"cpu": "a CPU", "date": "2026-01-02T03:04:05+00:00"}
+RESULTS = {"context": CONTEXT, "benchmarks": [run(name, percent) for name, percents in CELLS.items()
+                                              for percent in percents]}
 
 
 class CopyTableTest(unittest.TestCase):
@@ -29,21 +32,22 @@ class CopyTableTest(unittest.TestCase):
         self.page = Path(directory.name) / "README.md"
         self.page.write_text("before\n<!-- copies -->\nold\n<!-- /copies -->\nafter\n")
 
-    def run_on(self, text: str) -> subprocess.CompletedProcess[str]:
+    def run_on(self, text: str, *others: str) -> subprocess.CompletedProcess[str]:
         self.result.write_text(text)
-        return self.run_script(str(self.result), "--update", str(self.page))
+        return self.run_script(str(self.result), *others, "--update", str(self.page))
 
     def run_script(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run([sys.executable, SCRIPT, *arguments], capture_output=True, text=True)
 
     def refused(self, ran: subprocess.CompletedProcess[str], why: str) -> None:
-        self.assertEqual((ran.returncode, ran.stdout, ran.stderr.count("\n")), (1, "", 1), ran.stderr)
+        self.assertEqual((ran.returncode, ran.stdout, ran.stderr.count("\n")), (2, "", 1), ran.stderr)
         self.assertRegex(ran.stderr, f"^copy_table.py: .*{why}")
         self.assertIn("\nold\n", self.page.read_text())
 
     def test_table(self) -> None:
         ran = self.run_on(json.dumps(RESULTS))
         self.assertEqual((ran.returncode, ran.stderr), (0, ""))
+        self.assertTrue(ran.stdout.startswith("Percent of memcpy's speed (a CPU, 2026-01-02):\n"), ran.stdout)
         self.assertIn("| 256KiB | pack | 2 | 55 | 0 | 40 | x8 8x4 io 30, x32 16x1 n 50 |\n", ran.stdout)
         self.assertIn("| 256KiB | unpack | 1 | 55 | 1 | 80 | x32 8x16 n 80 |\n", ran.stdout)
         page = self.page.read_text()
@@ -51,26 +55,52 @@ class CopyTableTest(unittest.TestCase):
         self.assertIn(ran.stdout.strip(), page)
 
     def test_what_is_no_json(self) -> None:
-        for text in ("", "{", json.dumps(RESULTS)[:-20]):
-            self.refused(self.run_on(text), "copies.json: not JSON")
+        for text in ("", "{", json.dumps(RESULTS)[:-20], "[" * 100000 + "]" * 100000):
+            self.refused(self.run_on(text), "copies.json: not a result of bench_copies")
 
     def test_what_is_no_output_of_a_benchmark(self) -> None:
-        for content in ([], 1, {}, {"benchmarks": 1}, {"benchmarks": [1]}, {"benchmarks": [run("a", None)]},
-                        {"benchmarks": [{"run_type": "iteration", "memcpy%": 1}]}):
-            self.refused(self.run_on(json.dumps(content)), "not the output of a benchmark")
+        for content in ([], 1, {}, {**RESULTS, "benchmarks": 1}, {**RESULTS, "benchmarks": [1]},
+                        {**RESULTS, "benchmarks": [{"run_type": "iteration", "memcpy%": 1}]}):
+            self.refused(self.run_on(json.dumps(content)), "not a result of bench_copies")
+        for left_out in CONTEXT:
+            context = {key: value for key, value in CONTEXT.items() if key != left_out}
+            self.refused(self.run_on(json.dumps({**RESULTS, "context": context})), f"it has no '{left_out}'")
 
-    def test_names(self) -> None:
+    def test_runs(self) -> None:
+        def refused(entry: dict[str, object], why: str) -> None:
+            self.refused(self.run_on(json.dumps({**RESULTS, "benchmarks": [entry]})), why)
+
         for name in ("copy/x32/16x1/n", "pack/16x1/n", "pack/x32/16x1/n/1GiB"):
-            self.refused(self.run_on(json.dumps({"benchmarks": [run(name, 1)]})), "is no name of bench_copies")
+            refused(run(name, 1), "is no name of bench_copies")
+        for percent in (None, "1", 0, -1, math.nan, math.inf, 10**400):
+            refused(run("pack/x32/16x1/n", percent), "pack/x32/16x1/n/256KiB: 'memcpy%' is no number above 0")
+        refused(run("pack/x32/16x1/n", 1, error_occurred=True, error_message="no such tile"), "no such tile")
 
     def test_no_results(self) -> None:
-        self.refused(self.run_on(json.dumps({"benchmarks": []})), "no results")
+        self.refused(self.run_on(json.dumps({**RESULTS, "benchmarks": []})), "no cell of bench_copies")
+
+    def test_results_of_several_files(self) -> None:
+        second = self.result.with_name("second.json")
+        second.write_text(json.dumps({**RESULTS, "context": {**CONTEXT, "cpu": "another"}}))
+        self.refused(self.run_on(json.dumps(RESULTS), str(second)), "the files differ in cpu: a CPU; another")
+        for context, dates in (({**CONTEXT, "date": "2026-01-04T00:00:00"}, "2026-01-02 to 2026-01-04"),
+                               (CONTEXT, "2026-01-02")):
+            second.write_text(json.dumps({"context": context, "benchmarks": [run("pack/x8/8x4/io", 50)]}))
+            ran = self.run_on(json.dumps(RESULTS), str(second))
+            self.assertIn(f"(a CPU, {dates}):", ran.stdout)
+            self.assertIn("x8 8x4 io 40, ", ran.stdout)
+
+    def test_aggregates_of_repetitions_do_not_count(self) -> None:
+        mean = {**run("pack/x8/8x4/io", 90), "name": "pack/x8/8x4/io/256KiB/iterations:1/manual_time_mean",
+                "run_type": "aggregate"}
+        ran = self.run_on(json.dumps({**RESULTS, "benchmarks": [*RESULTS["benchmarks"], mean]}))
+        self.assertIn("x8 8x4 io 30, ", ran.stdout)
 
     def test_files(self) -> None:
-        self.refused(self.run_script(str(self.result)), "copies.json: No such file")
+        self.refused(self.run_script(str(self.result)), "No such file .*copies.json")
         self.result.write_text(json.dumps(RESULTS))
         absent = str(self.page) + ".absent"
-        self.refused(self.run_script(str(self.result), "--update", absent), "absent: No such file")
+        self.refused(self.run_script(str(self.result), "--update", absent), "No such file .*absent")
         other = self.page.with_name("other.md")
         other.write_text("none\n")
         self.refused(self.run_script(str(self.result), "--update", str(other)), "wants the lines")

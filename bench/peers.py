@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from bench.results import (JUDGED_FIGURES, MOST_PERCENT, MOST_UNCERTAINTY, NAIVE,  # noqa: E402
-                           OP_NAME, PEER_SPEED, positive_of, read_cells, uncertainty_of)
+                           OP_NAME, PEER_SPEED, most_certain, positive_of, read_cells, uncertainty_of)
 from bench.results import markdown_table as _table  # noqa: E402
 from generator.document import replace_block  # noqa: E402
 from generator.model import RequestError  # noqa: E402
@@ -125,7 +125,8 @@ class Results:
 
 
 def read(paths: Iterable[Path]) -> Results:
-    (cpu, peers), date, cells = read_cells(paths, "bench_ops", ("cpu", "peers"), OP_NAME, _cell)
+    (cpu, peers), date, cells = read_cells(paths, "bench_ops", ("cpu", "peers"), OP_NAME, _cell,
+                                            most_certain)
     return Results(cpu, peers, date, cells)
 
 

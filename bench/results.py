@@ -54,6 +54,8 @@ def read_json(path: Path) -> Any:
 
 
 def text_of(members: Mapping[str, object], name: str) -> str:
+    if name not in members:
+        raise ValueError(f"it has no '{name}'")
     value = members[name]
     if not isinstance(value, str) or not value.strip():
         raise ValueError(f"'{name}' is no text")
@@ -90,15 +92,22 @@ class Uncertain(Protocol):
     def uncertainty(self) -> Any: ...
 
 
-Cell = TypeVar("Cell", bound=Uncertain)
+UncertainCell = TypeVar("UncertainCell", bound=Uncertain)
+
+
+def most_certain(runs: list[UncertainCell]) -> UncertainCell:
+    return min(runs, key=lambda cell: cell.uncertainty)
+
+
+Cell = TypeVar("Cell")
 
 
 def read_cells(paths: Iterable[Path], program: str, machine: tuple[str, ...], name: Pattern[str],
-               cell_of: Callable[[Match[str], dict[str, object]], Cell]
-               ) -> tuple[tuple[str, ...], str, list[Cell]]:
+               cell_of: Callable[[Match[str], dict[str, object]], Cell],
+               one_of: Callable[[list[Cell]], Cell]) -> tuple[tuple[str, ...], str, list[Cell]]:
     """The machine, the dates and the cells of results that a program wrote on one machine, which these of
-    their context tell. Of a cell that is in several the most certain one counts."""
-    cells: dict[str, Cell] = {}
+    their context tell. `one_of` makes one of all runs of a cell."""
+    runs: dict[str, list[Cell]] = {}
     machines: set[tuple[str, ...]] = set()
     dates: set[str] = set()
     for path in paths:
@@ -114,16 +123,15 @@ def read_cells(paths: Iterable[Path], program: str, machine: tuple[str, ...], na
                     raise RequestError(f"{path}: {entry['name']} is no name of {program}")
                 if entry.get("error_occurred"):
                     raise RequestError(f"{path}: {entry['name']}: {entry['error_message']}")
-                cell = cell_of(match, entry)
-                cells[match[0]] = min(cells.get(match[0], cell), cell, key=lambda c: c.uncertainty)
+                runs.setdefault(match[0], []).append(cell_of(match, entry))
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise RequestError(f"{path}: not a result of {program}: {error}") from error
-    if not cells:
+    if not runs:
         raise RequestError(f"no cell of {program} in the files")
     if len(machines) > 1:
         raise RequestError(f"the files differ in {' or '.join(machine)}: "
                            + "; ".join(", ".join(found) for found in sorted(machines)))
-    return *machines, " to ".join(sorted({min(dates), max(dates)})), list(cells.values())
+    return *machines, " to ".join(sorted({min(dates), max(dates)})), [one_of(of_cell) for of_cell in runs.values()]
 
 
 def markdown_table(header: list[str], rows: list[list[str]]) -> list[str]:

@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT))
 
 from bench.results import (MOST_UNCERTAINTY, markdown_table, median_uncertainty,  # noqa: E402
-                           positive_of, read_cells, text_of)
+                           most_certain, positive_of, read_cells, text_of)
 from generator.document import replace_block  # noqa: E402
 from generator.model import RequestError  # noqa: E402
 
@@ -86,7 +86,7 @@ class Results:
 # ---------------------------------------------------------------- reading
 
 def read(paths: Iterable[Path]) -> Results:
-    (cpu,), date, cells = read_cells(paths, "bench_query", ("cpu",), _CELL_NAME, _cell)
+    (cpu,), date, cells = read_cells(paths, "bench_query", ("cpu",), _CELL_NAME, _cell, most_certain)
     return Results(cpu, date, cells)
 
 
