@@ -1,10 +1,10 @@
-"""Whole packs and unpacks against memcpy, in summary.
+"""Whole packs and unpacks against memcpy, in summary and cell by cell.
 
 python3 bench/copy_table.py RESULT.json... [--update FILE]
 
 RESULT.json are what `bench_copies --benchmark_out=RESULT.json` wrote on one CPU; of several runs of a cell
 the median counts. Figures are percent of memcpy's speed on the same bytes, for each size and op.
---update writes the table between the lines <!-- copies --> and <!-- /copies --> of a Markdown file.
+--update writes the tables between the lines <!-- copies --> and <!-- /copies --> of a Markdown file.
 """
 
 from __future__ import annotations
@@ -27,20 +27,26 @@ from generator.document import replace_block  # noqa: E402
 from generator.model import RequestError  # noqa: E402
 
 BARS = {"256KiB": 55, "4MiB": 70, "256MiB": 90}  # percent of memcpy
+ORDERS = ("n", "i", "o", "io")
 WORST = 10
 
-_CELL_NAME = re.compile(r"(?P<op>pack|unpack)/(?P<width>x\d+)/(?P<tile>\d+x\d+)/(?P<order>n|i|o|io)/"
-                        rf"(?P<size>{'|'.join(BARS)})")
+_CELL_NAME = re.compile(r"(?P<op>pack|unpack)/(?P<width>x\d+)/(?P<tile0>\d+)x(?P<tile1>\d+)/"
+                        rf"(?P<order>{'|'.join(ORDERS)})/(?P<size>{'|'.join(BARS)})")
 
 
 @dataclass(frozen=True)
 class Cell:
     op: str
     width: str
-    tile: str
+    tile0: int
+    tile1: int
     order: str
     size: str
     percent: float  # of memcpy
+
+    @property
+    def tile(self) -> str:
+        return f"{self.tile0}x{self.tile1}"
 
 
 @dataclass(frozen=True)
@@ -56,8 +62,8 @@ def read(paths: Iterable[Path]) -> Results:
 
 
 def _cell(match: Match[str], entry: dict[str, object]) -> Cell:
-    return Cell(match["op"], match["width"], match["tile"], match["order"], match["size"],
-                positive_of(entry, "memcpy%", match[0]))
+    return Cell(match["op"], match["width"], int(match["tile0"]), int(match["tile1"]), match["order"],
+                match["size"], positive_of(entry, "memcpy%", match[0]))
 
 
 def _median(runs: list[Cell]) -> Cell:
@@ -78,8 +84,30 @@ def _summary(cells: list[Cell]) -> list[str]:
     return markdown_table(["size", "op", "cells", "bar", "reach it", "median", "worst"], rows)
 
 
+def _text(of_tile: list[Cell]) -> str:
+    """Of the sizes of a tile."""
+    texts = dict.fromkeys(BARS, "–")
+    for cell in of_tile:
+        text = f"{cell.percent:.0f}"
+        texts[cell.size] = f"**{text}**" if cell.percent < BARS[cell.size] else text
+    return f"{of_tile[0].tile} {'/'.join(texts.values())}"
+
+
+def _cell_by_cell(cells: list[Cell]) -> list[str]:
+    rows: dict[tuple[str, str, str], dict[int, dict[int, list[Cell]]]] = {}
+    for cell in sorted(cells, key=lambda c: (c.op, int(c.width[1:]), ORDERS.index(c.order), c.tile0)):
+        row = rows.setdefault((cell.op, cell.width, cell.order), {})
+        row.setdefault(cell.tile1, {}).setdefault(cell.tile0, []).append(cell)
+    columns = sorted({cell.tile1 for cell in cells})
+    return markdown_table(["op", "width", "order", *(f"tile1 = {tile1}" for tile1 in columns)],
+                          [[*name, *(", ".join(map(_text, row.get(tile1, {}).values())) for tile1 in columns)]
+                           for name, row in rows.items()])
+
+
 def report(results: Results) -> str:
-    parts = [f"Percent of memcpy's speed ({results.cpu}, {results.date}):", "", *_summary(results.cells)]
+    parts = [f"Percent of memcpy's speed ({results.cpu}, {results.date}):", "", *_summary(results.cells),
+             f"Cell by cell: the tile, tile0 x tile1, and its percents from L2/L3/memory ({'/'.join(BARS)}), bold "
+             "where they miss their bar:", "", *_cell_by_cell(results.cells)]
     return "\n".join(parts).rstrip() + "\n"
 
 
@@ -87,16 +115,16 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("results", type=Path, nargs="+", metavar="RESULT.json")
-    parser.add_argument("--update", type=Path, metavar="FILE", help="put the table there")
+    parser.add_argument("--update", type=Path, metavar="FILE", help="put the tables there")
     options = parser.parse_args()
     try:
-        table = report(read(options.results))
+        tables = report(read(options.results))
         if options.update:
-            replace_block(options.update, "copies", table)
+            replace_block(options.update, "copies", tables)
     except (RequestError, OSError) as error:
         print(f"copy_table.py: {error}", file=sys.stderr)
         return 2
-    print(table)
+    print(tables)
     return 0
 
 

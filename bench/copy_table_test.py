@@ -54,6 +54,23 @@ class CopyTableTest(unittest.TestCase):
         self.assertTrue(page.startswith("before\n") and page.endswith("after\n"))
         self.assertIn(ran.stdout.strip(), page)
 
+    def test_every_cell_is_there_narrow_tiles_beside_wide_ones(self) -> None:
+        percents = {"256KiB": 54.9, "4MiB": 70, "256MiB": 12}
+        tiles = ("16x1", "32x2", "8x2", "1x1", "4x1")
+        benchmarks = [{"name": f"{op}/{width}/{tile}/{order}/{size}", "memcpy%": percent}
+                      for op in ("unpack", "pack") for width in ("x32", "x8") for order in ("io", "n")
+                      for tile in tiles for size, percent in percents.items()]
+        ran = self.run_on(json.dumps({**RESULTS, "benchmarks": benchmarks[:-2]}))
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        figures = "**55**/70/**12**"
+        row = f"1x1 {figures}, 4x1 {figures}, 16x1 {figures} | 8x2 {figures}, 32x2 {figures} |"
+        expected = ["| op | width | order | tile1 = 1 | tile1 = 2 |", "| --- | --- | --- | --- | --- |",
+                    *(f"| {op} | {width} | {order} | {row}" for op in ("pack", "unpack")
+                      for width in ("x8", "x32") for order in ("n", "io"))]
+        expected[2] = expected[2].replace(f"4x1 {figures}", "4x1 **55**/–/–")
+        _, _, table = ran.stdout.partition("Cell by cell: ")
+        self.assertEqual([line for line in table.splitlines() if line.startswith("|")], expected)
+
     def test_what_is_no_json(self) -> None:
         for text in ("", "{", json.dumps(RESULTS)[:-20], "[" * 100000 + "]" * 100000):
             self.refused(self.run_on(text), "copies.json: not a result of bench_copies")
