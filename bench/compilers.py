@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from bench.placements import Sources, medians, shared_objects  # noqa: E402
-from bench.tile_runs import ARCH, core_name, cpu_name  # noqa: E402
+from bench.tile_runs import ARCH, core_name, cpu_name, passes  # noqa: E402
 from generator import library  # noqa: E402
 from generator.build import Compiler  # noqa: E402
 from generator.document import replace_block  # noqa: E402
@@ -76,7 +76,7 @@ def main() -> int:
     parser.add_argument("--against", default="c++", metavar="CC")
     parser.add_argument("--level", action="append", choices=levels,
                         help="only this one; may be given more than once")
-    parser.add_argument("--repeat", type=int, default=3, metavar="N", help="passes, 3 by default")
+    parser.add_argument("--repeat", type=passes, default=3, metavar="N", help="passes, 3 by default")
     parser.add_argument("--update", type=Path, metavar="FILE")
     options = parser.parse_args()
     reference, *others = compilers = [Compiler.find(name) for name in (options.against, *options.cc)]

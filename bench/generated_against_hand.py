@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from bench.placements import Sources, medians, shared_objects  # noqa: E402
-from bench.tile_runs import ARCH  # noqa: E402
+from bench.tile_runs import ARCH, passes  # noqa: E402
 from generator import library  # noqa: E402
 from generator.build import Compiler  # noqa: E402
 from generator.model import Tile  # noqa: E402
@@ -46,7 +46,7 @@ def main() -> int:
     parser.add_argument("--level", action="append", choices=levels,
                         help="only this one; may be given more than once")
     parser.add_argument("--cc", default=os.environ.get("CXX", "c++"), help="the compiler")
-    parser.add_argument("--repeat", type=int, default=3, metavar="N", help="passes, 3 by default")
+    parser.add_argument("--repeat", type=passes, default=3, metavar="N", help="passes, 3 by default")
     options = parser.parse_args()
     for level in options.level or levels:
         percents = measure(options.bench, level, options.cc, options.repeat)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import subprocess
 import sys
@@ -32,6 +33,13 @@ def core_name() -> str:
     if maker == "AuthenticAMD" and family in AMD_CORES:
         return AMD_CORES[family]
     sys.exit(f"the planner knows no bounds of this CPU's cores: {maker} family {family}")
+
+
+def passes(text: str) -> int:
+    """Of an option."""
+    if not text.isdecimal() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"'{text}' is no number of passes")
+    return int(text)
 
 
 def run(directory: Path, level: str, option: str) -> dict[str, dict[str, float]] | None:

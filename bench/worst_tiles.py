@@ -7,7 +7,7 @@ of the type's instruction. Of the tiles with at least 64 results, those are list
 60 % of it, beside the bound that the planner computes for them (generator/plan.py) and what it is
 made of: the farthest from it. Speeds and peaks are the best of N passes, which take turns over all
 tiles: what shares the core disturbs one for seconds. --update writes the table between the lines
-<!-- worst --> and <!-- /worst --> of a Markdown file.
+<!-- worst --> and <!-- /worst --> of a Markdown file. The exit code is 77 if the CPU has none of the levels.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from bench.tile_runs import ARCH, core_name, cpu_name, run  # noqa: E402
+from bench.tile_runs import ABSENT_LEVEL, ARCH, core_name, cpu_name, passes, run  # noqa: E402
 from generator import library  # noqa: E402
 from generator.document import replace_block  # noqa: E402
 from generator.isa_x86 import PRIMITIVES  # noqa: E402
@@ -82,10 +82,13 @@ def measure(directory: Path, level: str, repeat: int) -> dict[str, tuple[float, 
 
 def measured_tiles(directory: Path, levels: list[str], repeat: int) -> list[Measured]:
     core = core_name()
-    speeds: dict[Tile, tuple[float, float]] = {}
-    for level in levels:
-        for symbol, of_tile in (measure(directory, level, repeat) or {}).items():
-            speeds[Tile.from_symbol(symbol)] = of_tile
+    of_levels = [measure(directory, level, repeat) for level in levels]
+    if all(of_level is None for of_level in of_levels):
+        sys.exit(ABSENT_LEVEL)  # which has been said
+    speeds = {Tile.from_symbol(symbol): of_tile
+              for of_level in of_levels for symbol, of_tile in (of_level or {}).items()}
+    if not speeds:
+        sys.exit("no tile was measured")
     # No peak exceeds what the ports give, but those of several instructions may miss it: the best tell the clock.
     gigahertz = max(peak / 2 / _peak_products_per_cycle(tile, core) for tile, (_, peak) in speeds.items())
     found = []
@@ -119,7 +122,7 @@ def main() -> int:
     parser.add_argument("bench", type=Path, metavar="BENCH_DIR")
     parser.add_argument("--level", action="append", choices=list(PRIMITIVES),
                         help="only this one; may be given more than once")
-    parser.add_argument("--repeat", type=int, default=8, metavar="N", help="passes, 8 by default")
+    parser.add_argument("--repeat", type=passes, default=8, metavar="N", help="passes, 8 by default")
     parser.add_argument("--update", type=Path, metavar="FILE", help="put the table there")
     options = parser.parse_args()
     table = report(measured_tiles(options.bench, options.level or list(PRIMITIVES),
