@@ -5,10 +5,13 @@ python3 bench/peers.py RESULT.json... [--update FILE [--block NAME]]
 RESULT.json are what `bench_ops --benchmark_out=RESULT.json` wrote, in one run or in several of parts of
 the cells, on one CPU against the same libraries; of a cell that was measured more than once the most
 certain counts. Speeds are relative to the best of the other libraries in each cell, the median of pairs.
-A cell is disturbed, and in no table, where the quartiles of the pairs of a figure that the tables show are so
-far apart, for as many pairs, that their median is uncertain. --update writes the tables between the
-lines <!-- NAME --> and <!-- /NAME --> of a Markdown file, NAME being peers unless --block says another. A
-figure above what the machine can do is an error of measurement: it is named, and the exit code is 1.
+A cell is disturbed where the quartiles of the pairs of a figure are so far apart, for as many pairs, that
+their median is uncertain. It is missing in the tables that judge this figure, which are named at the end: the
+geometric means judge the ratio to the best peer, others the percents of the peak or of the read bandwidth, or
+the gain from a second thread. Ratios that these show beside are '?' where they are uncertain. --update writes
+the tables between the lines <!-- NAME --> and <!-- /NAME --> of a Markdown file, NAME being peers unless
+--block says another. A figure above what the machine can do is an error of measurement: it is named, and the
+exit code is 1.
 """
 
 from __future__ import annotations
@@ -17,8 +20,8 @@ import argparse
 import math
 import statistics
 import sys
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from re import Match
 
@@ -91,21 +94,14 @@ class Cell:
     def uncertainty_of(self, name: str) -> float:
         return uncertainty_of(name, self.figures.__getitem__)
 
+    def uncertainties(self, *names: str) -> dict[str, float]:
+        return {name: self.uncertainty_of(name) for name in names}
+
     @property
-    def uncertainty(self) -> tuple[float, str]:
-        """Of the most uncertain of the medians that bars are about, and its name."""
+    def uncertainty(self) -> float:
+        """Of the most uncertain of the medians that bars are about."""
         judged = {*JUDGED_FIGURES, self.best_peer} & self.figures.keys()
-        return max((self.uncertainty_of(name), name) for name in judged)
-
-    @property
-    def by_naive(self) -> str:
-        if NAIVE not in self.figures:
-            return ""
-        return "?" if self.uncertainty_of(NAIVE) > MOST_UNCERTAINTY else f"{self.figures[NAIVE]:.2f}"
-
-    @property
-    def is_disturbed(self) -> bool:
-        return self.uncertainty[0] > MOST_UNCERTAINTY
+        return max(self.uncertainty_of(name) for name in judged)
 
     @property
     def percents(self) -> dict[str, float]:
@@ -155,12 +151,35 @@ def _judged(value: float, least: float | None, text: str) -> str:
     return f"**{text}**" if least is not None and value < least else text
 
 
-def _against_peers(results: Results) -> list[str]:
+def _ratio(cell: Cell, to: str, least: float | None = None) -> str:
+    if cell.uncertainty_of(to) > MOST_UNCERTAINTY:
+        return "?"
+    return _judged(cell.figures[to], least, f"{cell.figures[to]:.2f}")
+
+
+class Missing:
+    """What is too uncertain for a table: reasons by table and cell."""
+
+    def __init__(self) -> None:
+        self.reasons: dict[str, dict[str, str]] = {}
+
+    def is_certain(self, cell: Cell, table: str, judged: Mapping[str, float]) -> bool:
+        """By the uncertainties of the figures that the table judges; if not, that is noted."""
+        figure = max(judged, key=lambda name: judged[name])
+        if judged[figure] <= MOST_UNCERTAINTY:
+            return True
+        self.reasons.setdefault(cell.name, {})[table] = f"{figure}, {100 * judged[figure]:.1f} %"
+        return False
+
+
+def _against_peers(results: Results, missing: Missing) -> list[str]:
+    groups: dict[tuple[str, str, bool, int], list[Cell]] = {}
+    for cell in results.cells:
+        best = cell.best_peer
+        if best and missing.is_certain(cell, "geometric means", cell.uncertainties(best)):
+            groups.setdefault((cell.type, cell.form, cell.cold, cell.threads), []).append(cell)
     rows = []
-    groups = dict.fromkeys((cell.type, cell.form, cell.cold, cell.threads) for cell in results.cells
-                           if cell.peers)
-    for kind, form, cold, threads in groups:
-        cells = results.where(type=kind, form=form, cold=cold, threads=threads)
+    for (kind, form, cold, threads), cells in groups.items():
         ratios = {cell.shape: cell.ratio for cell in cells}
         mean = math.exp(statistics.fmean(math.log(ratio) for ratio in ratios.values()))
         worst = min(cells, key=lambda cell: cell.ratio)
@@ -174,25 +193,30 @@ def _against_peers(results: Results) -> list[str]:
                    f"under {LEAST_RATIO}"], rows)
 
 
-def _of_peak(results: Results) -> list[str]:
+def _of_peak(results: Results, missing: Missing) -> list[str]:
     rows = []
     for cell in results.where(form="packed", cold=False, threads=1):
+        if not missing.is_certain(cell, "peaks", cell.uncertainties("peak%")):
+            continue
         bars = BARS.get(cell.type)
         peak = cell.figures["peak%"]
         best = cell.best_peer
         rows.append([
             cell.type, cell.shape, f"{cell.figures['GFLOP/s']:.1f}",
             _judged(peak, bars.peak if bars and cell.m >= LARGE_M else None, f"{peak:.1f}"),
-            cell.by_naive,
-            _judged(cell.ratio, LEAST_RATIO, f"{cell.ratio:.2f}") if best else "",
+            _ratio(cell, NAIVE) if NAIVE in cell.figures else "",
+            _ratio(cell, best, LEAST_RATIO) if best else "",
             f"{best} {cell.figures[best + PEER_SPEED]:.1f}" if best else ""])
     return _table(["type", "M x N x K", "GFLOP/s", "% of peak", "by naive", "by best peer",
                    "best peer, GFLOP/s"], rows)
 
 
-def _cold(results: Results) -> list[str]:
+def _cold(results: Results, missing: Missing) -> list[str]:
     rows = []
     for cell in results.where(form="packed", cold=True):
+        if not missing.is_certain(cell, "weights from memory", cell.uncertainties("peak%", "read%")):
+            continue
+        best = cell.best_peer
         read_percent, bound = cell.figures["read%"], cell.figures["bound%"]
         bars = BARS.get(cell.type)
         rows.append([cell.type, cell.shape, f"{cell.figures['GFLOP/s']:.1f}",
@@ -200,7 +224,7 @@ def _cold(results: Results) -> list[str]:
                              f"{read_percent:.1f}"),
                      f"{cell.figures['peak%']:.1f}",
                      _judged(bound, bars.cold if bars and cell.m > 1 else None, f"{bound:.1f}"),
-                     f"{cell.ratio:.2f} ({cell.best_peer})" if cell.peers else ""])
+                     f"{_ratio(cell, best)} ({best})" if best else ""])
     return _table(["type", "M x N x K", "GFLOP/s", "% of read bandwidth", "% of peak",
                    "% of the lower bound", "by best peer"], rows)
 
@@ -213,60 +237,72 @@ def calls_until_packing_pays(packed: Cell, unpacked: Cell) -> str:
     return "never" if saved <= 0 else str(max(1, math.ceil(packing / saved)))
 
 
-def _packing(results: Results) -> list[str]:
+def _packing(results: Results, missing: Missing) -> list[str]:
     packed = {(cell.type, cell.shape): cell
               for cell in results.where(form="rows", cold=False, threads=1)}
     rows = []
     for form in ("nk", "kn"):
         for cell in results.where(form=form, threads=1):
-            other = packed.get((cell.type, cell.shape))
-            if cell.m <= SMALL_M and other and cell.peers:
+            other, best = packed.get((cell.type, cell.shape)), cell.best_peer
+            if cell.m > SMALL_M or not other or not best:
+                continue
+            # The time of a call is as certain as the peak's by it.
+            judged = {**cell.uncertainties("peak%", best),
+                      f"peak% of {FORMS['rows']}": other.uncertainty_of("peak%")}
+            if missing.is_certain(cell, "packing", judged):
                 rows.append([cell.type, cell.shape, FORMS[form],
                              f"{1e3 * (cell.seconds - other.seconds):.2f}",
                              f"{1e3 * other.seconds:.2f}",
-                             f"{1e3 * cell.seconds * cell.ratio:.2f} ({cell.best_peer})",
+                             f"{1e3 * cell.seconds * cell.ratio:.2f} ({best})",
                              calls_until_packing_pays(other, cell)])
     return _table(["type", "M x N x K", "", "packing, ms", "a call then, ms",
                    "best peer without packing, ms", "packing pays after calls"], rows)
 
 
-def _scaling(results: Results) -> list[str]:
-    rows = [[cell.type, cell.shape, f"{cell.figures['gain']:.2f}", f"{cell.figures['peak_gain']:.2f}",
-             _judged(cell.figures["scaling"], LEAST_SCALING if cell.m >= LARGE_M else None,
-                     f"{cell.figures['scaling']:.2f}")]
-            for cell in results.where(form="packed", threads=2)]
+def _scaling(results: Results, missing: Missing) -> list[str]:
+    rows = []
+    for cell in results.where(form="packed", threads=2):
+        if not missing.is_certain(cell, "two threads", cell.uncertainties("gain")):
+            continue
+        gain, of_peak, ratio = (cell.figures[name] for name in ("gain", "peak_gain", "scaling"))
+        of_peak_and_ratio = [f"{of_peak:.2f}", _judged(ratio, LEAST_SCALING if cell.m >= LARGE_M else None,
+                                                       f"{ratio:.2f}")]
+        # What the peak gains is computed from the operation's part of it.
+        if cell.uncertainty_of("peak%") > MOST_UNCERTAINTY:
+            of_peak_and_ratio = ["?", "?"]
+        rows.append([cell.type, cell.shape, f"{gain:.2f}", *of_peak_and_ratio])
     return _table(["type", "M x N x K", "gain from the second thread", "of the peak", "ratio"], rows)
 
 
-def _disturbed(cells: list[Cell]) -> list[str]:
-    if not cells:
+def _missing(results: Results, missing: Missing) -> list[str]:
+    if not missing.reasons:
         return []
-    return [f"In no table, as the quartiles of a figure leave its median uncertain by more than "
-            f"{100 * MOST_UNCERTAINTY:.0f} %:", "",
-            *(f"- {cell.name} ({figure}, {100 * share:.1f} %)"
-              for cell in cells for share, figure in (cell.uncertainty,)), ""]
+    lines = [f"- {cell.name}: " + ", ".join(f"{table} ({reason})" for table, reason in reasons.items())
+             for cell in results.cells if (reasons := missing.reasons.get(cell.name))]
+    return [f"Missing in the tables named, as the quartiles of a figure that those judge leave its median uncertain "
+            f"by more than {100 * MOST_UNCERTAINTY:.0f} %:", "", *lines, ""]
 
 
-def report(measured: Results) -> str:
-    results = replace(measured, cells=[cell for cell in measured.cells if not cell.is_disturbed])
+def report(results: Results) -> str:
+    missing = Missing()
     peak_bars = ", ".join(f"{name} {bars.peak:.0f}" for name, bars in BARS.items())
     cold_bars = ", ".join(f"{name} {bars.cold:.0f}" for name, bars in BARS.items())
-    disturbed = [cell for cell in measured.cells if cell.is_disturbed]
-    named = f" {len(disturbed)} of {len(measured.cells)} cells were disturbed: see the end." if disturbed else ""
-    parts = [f"{results.cpu}, {results.date}; against {results.peers}. Bold: misses its bar.{named}", "",
-             *_against_peers(results)]
+    parts = _against_peers(results, missing)
     for title, table in (
             (f"One thread, operands packed; the bars from M = {LARGE_M} on are {peak_bars} % of the peak:",
-             _of_peak(results)),
+             _of_peak(results, missing)),
             (f"Weights from memory; the bars are {LEAST_READ_PERCENT} % of the read bandwidth at M = 1 "
-             f"and {cold_bars} % of what peak and bandwidth permit above:", _cold(results)),
-            ("When weights are worth packing:", _packing(results)),
+             f"and {cold_bars} % of what peak and bandwidth permit above:", _cold(results, missing)),
+            ("When weights are worth packing:", _packing(results, missing)),
             (f"Two threads; the bar from M = {LARGE_M} on is {LEAST_SCALING} of what the peak gains:",
-             _scaling(results))):
+             _scaling(results, missing))):
         if table:
             parts += [title, "", *table]
-    parts += _disturbed(disturbed)
-    return "\n".join(parts).rstrip() + "\n"
+    disturbed = len(missing.reasons)
+    named = f" {disturbed} of {len(results.cells)} cells were disturbed: see the end." if disturbed else ""
+    head = (f"{results.cpu}, {results.date}; against {results.peers}. Bold: misses its bar; '?': uncertain."
+            f"{named}")
+    return "\n".join([head, "", *parts, *_missing(results, missing)]).rstrip() + "\n"
 
 
 def main() -> int:

@@ -81,15 +81,69 @@ class TablesTest(unittest.TestCase):
         self.assertEqual(ran.returncode, 2)
         self.assertIn("one is wrong", ran.stderr)
 
-    def test_a_disturbed_cell_is_named_and_counts_in_no_table(self) -> None:
+    def assert_missing(self, ran: subprocess.CompletedProcess[str], *lines: str) -> None:
+        """The list at the end, and what the head says of it."""
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        head, *_ = ran.stdout.splitlines()
+        _, _, listed = ran.stdout.partition("by more than 5 %:\n\n")
+        self.assertEqual(listed.splitlines()[:-1], [f"- {line}" for line in lines])
+        self.assertRegex(head, f" {len(lines)} of \\d+ cells were disturbed: see the end.$")
+
+    def test_a_cell_whose_ratio_is_disturbed_counts_in_no_mean(self) -> None:
         wild = {**against(0.5, 1), "one_q1": 0.45, "one_q3": 0.6}  # 1.57 * 0.3 / 4
         ran = self.run_on(cell("f32/1x2x3/packed/threads:1", **against(2, 2)),
                           cell("f32/4x5x6/packed/threads:1", **wild))
-        self.assertEqual(ran.returncode, 0, ran.stderr)
         self.assertIn("| f32 | operands packed | 1 | 1 of 13 | 2.00 |", ran.stdout)
-        self.assertIn("1 of 2 cells were disturbed: see the end.\n", ran.stdout)
-        self.assertIn("5 %:\n\n- f32 4x5x6 operands packed, threads: 1 (one, 11.8 %)\n", ran.stdout)
-        self.assertEqual(ran.stdout.count("4x5x6"), 1)
+        self.assertIn("| f32 | 4x5x6 | 50.0 | 95.0 | 0.50 | ? | one 100.0 |\n", ran.stdout)
+        self.assert_missing(ran, "f32 4x5x6 operands packed, threads: 1: geometric means (one, 11.8 %)")
+
+    def test_a_cell_whose_percent_of_the_peak_is_disturbed_is_in_no_table_of_peaks(self) -> None:
+        wild = {**quartiles(**{"peak%": 95}), "peak%_q1": 70}  # 1.57 * 0.313 / 4
+        ran = self.run_on(cell("f32/4x5x6/packed/threads:1", **against(1, 1), **wild))
+        self.assertIn("| f32 | operands packed | 1 | 1 of 13 | 1.00 |", ran.stdout)
+        self.assertNotIn("One thread", ran.stdout)
+        self.assert_missing(ran, "f32 4x5x6 operands packed, threads: 1: peaks (peak%, 12.3 %)")
+
+    def test_weights_from_memory_are_judged_by_what_they_are_percents_of(self) -> None:
+        name = "f32/4x5x6/packed/cold/threads:1"
+        good = {**against(1, 1), **quartiles(**{"read%": 90}), "bound%": 95}
+        ran = self.run_on(cell(name, **{**good, "one_q3": 9, "two_q3": 9}))
+        self.assertIn("| f32 | 4x5x6 | 50.0 | 90.0 | 95.0 | 95.0 | ? (one) |", ran.stdout)
+        for figure in ("peak%", "read%"):
+            ran = self.run_on(cell(name, **{**good, f"{figure}_q3": 200}))
+            self.assertIn("| f32 | operands packed, cold | 1 | 1 of 13 |", ran.stdout)
+            self.assertNotIn("Weights from memory;", ran.stdout)
+            self.assertIn(f"cold, threads: 1: weights from memory ({figure}, ", ran.stdout)
+
+    def test_two_threads_are_judged_by_their_gain(self) -> None:
+        name = "f32/128x5x6/packed/threads:2"
+        good = {**against(1, 1), **quartiles(gain=1.8), "peak_gain": 2, "scaling": 0.9}
+        ran = self.run_on(cell(name, **{**good, "one_q3": 9}))
+        self.assertIn("| f32 | 128x5x6 | 1.80 | 2.00 | **0.90** |", ran.stdout)
+        self.assertNotIn("geometric mean of", ran.stdout)
+        ran = self.run_on(cell(name, **{**good, "peak%_q3": 200}))  # what the peak gains comes of it
+        self.assertIn("| f32 | 128x5x6 | 1.80 | ? | ? |", ran.stdout)
+        ran = self.run_on(cell(name, **{**good, "gain_q1": 0.9, "one_q3": 1.5}))
+        self.assertNotIn("Two threads;", ran.stdout)
+        self.assert_missing(ran, "f32 128x5x6 operands packed, threads: 2: geometric means (one, 21.6 %), "
+                                 "two threads (gain, 21.6 %)")
+
+    def test_packing_is_judged_by_both_calls_and_the_peer(self) -> None:
+        packed, unpacked = "f32/4x5x6/rows/threads:1", "f32/4x5x6/nk/threads:1"
+        wild = {"peak%_q3": 200}
+        for more in (({}, {"one_q3": 0.9}), ({}, wild), (wild, {})):
+            ran = self.run_on(cell(packed, 2, **{**against(1, 1), **more[0]}),
+                              cell(unpacked, 12, **{**against(0.5, 0.6), **more[1]}))
+            self.assertNotIn("worth packing", ran.stdout)
+            self.assertIn("f32 4x5x6 weights N x K, threads: 1: ", ran.stdout)
+            self.assertRegex(ran.stdout, r"packing \((one|peak%|peak% of weights packed), \d")
+        ran = self.run_on(cell(packed, 2, **{**against(1, 1), "one_q3": 9}), cell(unpacked, 12, **against(0.5, 0.6)))
+        self.assertIn("| 10.00 | 2.00 | 6.00 (one) | 3 |", ran.stdout)
+
+    def test_what_no_table_judges_is_not_missing(self) -> None:
+        ran = self.run_on(cell("f32/4x5x6/rows/threads:1", **against(1, 1), **{"peak%_q3": 200}),
+                          cell("f16/4x5x6/rows/threads:1", **{"peak%_q3": 200}))
+        self.assertEqual((ran.returncode, "disturbed" in ran.stdout), (0, False), ran.stdout)
 
     def test_more_pairs_make_a_median_certain(self) -> None:
         wild = {**against(0.5, 1), "one_q1": 0.45, "one_q3": 0.6}
@@ -129,7 +183,7 @@ class TablesTest(unittest.TestCase):
         self.assertIn("| f32 | 4x5x6 | 50.0 | 95.0 | ? | **0.50** |", ran.stdout)
 
     def test_a_run_of_disturbed_cells_alone_has_no_table(self) -> None:
-        ran = self.run_on(cell("f32/4x5x6/packed/threads:1", **against(1, 1), **{"peak%_q1": 9}))
+        ran = self.run_on(cell("f32/4x5x6/packed/threads:1", **{**against(1, 1), "one_q1": 0.1, "peak%_q1": 9}))
         self.assertEqual((ran.returncode, ran.stdout.count("| --- |")), (0, 0), ran.stderr)
 
     def test_files_of_different_machines_are_refused(self) -> None:
