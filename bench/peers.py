@@ -28,14 +28,12 @@ from re import Match
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from bench.results import (JUDGED_FIGURES, MOST_PERCENT, MOST_UNCERTAINTY, NAIVE,  # noqa: E402
+from bench.results import (FORMS, JUDGED_FIGURES, MOST_PERCENT, MOST_UNCERTAINTY, NAIVE,  # noqa: E402
                            OP_NAME, PEER_SPEED, most_certain, positive_of, read_cells, uncertainty_of)
 from bench.results import markdown_table as _table  # noqa: E402
 from generator.document import replace_block  # noqa: E402
 from generator.model import RequestError  # noqa: E402
 
-FORMS = {"packed": "operands packed", "rows": "weights packed", "nk": "weights N x K",
-         "kn": "weights K x N"}
 LEAST_RATIO = 0.96  # of the best peer, in any cell
 LARGE_M, SMALL_M = 128, 16
 LEAST_SCALING = 0.95

@@ -18,7 +18,10 @@ MOST_PERCENT = 101
 # The names of bench_ops, without what Google Benchmark adds.
 OP_NAME = re.compile(r"(?P<type>\w+)/(?P<m>[1-9]\d*)x(?P<n>[1-9]\d*)x(?P<k>[1-9]\d*)/"
                      r"(?P<form>packed|rows|nk|kn)(?P<cold>/cold)?/threads:(?P<threads>[1-9]\d*)")
-# By Google Benchmark.
+# What they say of what is packed before the clock starts.
+FORMS = {"packed": "operands packed", "rows": "weights packed", "nk": "weights N x K",
+         "kn": "weights K x N"}
+# What Google Benchmark adds to names.
 _ADDED_TO_NAME = re.compile(r"(/iterations:\d+)?(/repeats:\d+)?(/manual_time)?\Z")
 # What bench_ops calls the speed of another contestant; without it, ukernel's by that one's.
 PEER_SPEED = "_GFLOP/s"

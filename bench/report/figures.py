@@ -10,6 +10,7 @@ from typing import Iterable, Iterator, Mapping, Sequence
 from bench.report.chart import Drawing, Scale, axes, number, scale_of_decades, scale_of_powers
 from bench.report.data import PLACES, CodeFigure, CopyFigure, Measured, OpFigure, TileFigure
 from bench.report.palette import STEPS, step_of
+from bench.results import FORMS
 from bench.tile_runs import ARCH
 from generator import library
 from generator.model import BITS, TYPES, Tile
@@ -203,18 +204,16 @@ def overview(measured: Measured) -> Drawing | None:
 
 # ---------------------------------------------------------------- whole operations
 
-_FORMS = {"packed": "weights packed ahead", "rows": "weights packed ahead, the rest row-major",
-          "nk": "packing counted, weights N×K", "kn": "packing counted, weights K×N"}
 _SMALL_M = 16  # up to which weights are cold: a model's layer finds them in memory
 
 
+def op_shape(op: OpFigure) -> str:
+    return "×".join(map(str, op.shape))
+
+
 def op_title(op: OpFigure) -> str:
-    return ("×".join(map(str, op.shape)) + (", cold" if op.cold else "")
+    return (op_shape(op) + (", cold" if op.cold else "")
             + (f", {op.threads} threads" if op.threads > 1 else ""))
-
-
-def form_title(form: str) -> str:
-    return _FORMS[form]
 
 
 def shown_in_bars(op: OpFigure) -> bool:
@@ -276,7 +275,7 @@ def op_picture(ops: Sequence[OpFigure]) -> Drawing | None:
         return None
     chosen = sorted(by_type, key=lambda name: -len({peer for op in by_type[name] for peer in op.peers}))
     drawing = Drawing("ops", 0, "Whole operations in percent of peak",
-                      "Weights packed ahead, one thread; filled: ukernel, hollow: other libraries.")
+                      f"{FORMS['packed'].capitalize()}, one thread; filled: ukernel, hollow: other libraries.")
     for type_name in chosen[:_PICTURE_TYPES]:
         column = op_bars(type_name, type_name, by_type[type_name], 250)
         drawing.text(drawing.width, 12, type_name, "panel-title")
@@ -288,15 +287,16 @@ def op_picture(ops: Sequence[OpFigure]) -> Drawing | None:
 
 @dataclass(frozen=True)
 class Standing:
-    """This library against the best other in each cell of a form."""
+    """This library against the best other in each cell that differs from others in its shape alone."""
 
     type: str
     form: str
+    cold: bool
     threads: int
     cells: int
     mean: float  # geometric
     worst: float
-    worst_cell: str
+    worst_shape: str
     worst_peer: str
 
 
@@ -304,11 +304,11 @@ def standings(ops: Iterable[OpFigure]) -> list[Standing]:
     groups = defaultdict(list)
     for op in sorted(ops, key=lambda op: list(TYPES).index(op.type)):
         if peer := op.best_peer:
-            groups[op.type, op.form, op.threads].append((op.peers[peer].ratio, op_title(op), peer))
+            groups[op.type, op.form, op.cold, op.threads].append((op.peers[peer].ratio, op_shape(op), peer))
     found = []
-    for (type_name, form, threads), cells in groups.items():
+    for (type_name, form, cold, threads), cells in groups.items():
         worst = min(cells)
-        found.append(Standing(type_name, form, threads, len(cells),
+        found.append(Standing(type_name, form, cold, threads, len(cells),
                               statistics.geometric_mean(ratio for ratio, _, _ in cells), *worst))
     return found
 

@@ -19,6 +19,7 @@ from bench.report.data import CodeFigure, Measured, OpFigure, Provenance, TileFi
 from bench.report.figures import Standing
 from bench.report.measure import is_of
 from bench.report.palette import DARK, LIGHT
+from bench.results import FORMS
 from bench.tile_runs import ARCH
 from generator import coverage, library
 from generator.model import TYPES
@@ -209,7 +210,7 @@ def page(measured: Measured) -> str:
         overview=overview and overview.svg(), legend=figures.legend("legend").svg(),
         types=_type_sections(measured), reads=measured.reads,
         ops=_op_sections(measured), disturbed_ops=measured.disturbed_ops, standings=standings,
-        form_title=figures.form_title, peers=measured.peers,
+        forms=FORMS, peers=measured.peers,
         op_title=figures.op_title,
         copies=_copy_cards(measured), copies_source=source("copies"),
         coverage=_coverage(),

@@ -242,12 +242,20 @@ class PageTest(Case):
         for text in ("f32f32f32: all 3 measurements", "128×4096×4096, 2 threads", "0.97", "1.25"):
             self.assertIn(text, page)
 
+    def test_hot_and_cold_operations_stand_apart(self) -> None:
+        ratio = with_quartiles(openblas=4.0)
+        page = self.page({"ops-f32-1": {"benchmarks": [OPS[0], {**OPS[1], **ratio}]}})
+        rows = [re.findall(r"<t[dh][^>]*>([^<]*)<", row) for row in re.findall(r"<tr>.*?</tr>", page)]
+        self.assertIn(["f32f32f32", "operands packed", "1", "1", "1.25", "1.25", "128×4096×4096", "openblas"], rows)
+        self.assertIn(["f32f32f32", "operands packed, cold", "1", "1", "4.00", "4.00", "16×4096×4096", "openblas"],
+                      rows)
+
     def test_disturbed_operations_are_named_and_left_out(self) -> None:
         for figure in ("peak%", "openblas"):
             disturbed = {**OPS[0], f"{figure}_q3": OPS[0][figure] * 1.2}
             page = self.page({**ALL, "ops-f32-1": {"benchmarks": [disturbed, OPS[1]]}})
             self.assertEqual(tooltips(drawings(page)["ops-f32f32f32"], "own"), ["ukernel: 40.0 Gop/s"])
-            self.assertIn("f32f32f32 128×4096×4096, weights packed ahead.</p>", page)
+            self.assertIn("f32f32f32 128×4096×4096, operands packed.</p>", page)
             self.assertIn("f32f32f32: all 2 measurements", page)
         # The naive loop is no library that anything is held against.
         beside = {**OPS[0], "naive_q3": 4.0}
