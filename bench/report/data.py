@@ -67,6 +67,7 @@ class TileFigure:
 class PeerFigure:
     ratio: float  # this library's speed by the other's
     gops: float
+    is_certain: bool  # the ratio
 
 
 @dataclass(frozen=True)
@@ -136,7 +137,7 @@ class Measured:
     reads: dict[str, float] = field(default_factory=dict)  # place: GB/s, the highest
     tiles: list[TileFigure] = field(default_factory=list)
     ops: list[OpFigure] = field(default_factory=list)
-    disturbed_ops: list[OpFigure] = field(default_factory=list)  # in no chart or table
+    disturbed_ops: list[OpFigure] = field(default_factory=list)  # in no chart, and in no list but the standings
     copies: list[CopyFigure] = field(default_factory=list)
     code: list[CodeFigure] = field(default_factory=list)
     compile_time: CompileTime | None = None
@@ -282,6 +283,9 @@ def _read_ops(data: _Record, into: Measured, source: str) -> None:
     context = data.members.get("context")
     if isinstance(context, dict):
         into.peers = str(context.get("peers", into.peers))
+    def is_certain(b: _Record, name: str) -> bool:
+        return uncertainty_of(name, b.positive) <= MOST_UNCERTAINTY
+
     for b in _benchmarks(data):
         type_name, m, n, k, form, cold, threads = b.match("name", OP_NAME).groups()
         if type_name not in OP_TYPES:
@@ -293,14 +297,13 @@ def _read_ops(data: _Record, into: Measured, source: str) -> None:
             into.note_peak(OP_TYPES[type_name], level, instruction, 100 * gops / percent)
         if "read%" in b.members:
             _possible(b.place, b.number("read%"), "the read bandwidth")
-        peers = {name.removesuffix(PEER_SPEED):
-                 PeerFigure(b.positive(name.removesuffix(PEER_SPEED)), b.positive(name))
-                 for name in b.members if name.endswith(PEER_SPEED)}
+        names = [name.removesuffix(PEER_SPEED) for name in b.members if name.endswith(PEER_SPEED)]
+        peers = {name: PeerFigure(b.positive(name), b.positive(name + PEER_SPEED), is_certain(b, name))
+                 for name in names}
         op = OpFigure(source, OP_TYPES[type_name], (int(m), int(n), int(k)), form, bool(cold), int(threads), tile,
                       level, gops, percent, b.maybe("bound%"), b.maybe("scaling"), peers)
         judged = {*JUDGED_FIGURES, op.best_peer} & b.members.keys()
-        disturbed = max(uncertainty_of(name, b.positive) for name in judged) > MOST_UNCERTAINTY
-        (into.disturbed_ops if disturbed else into.ops).append(op)
+        (into.ops if all(is_certain(b, name) for name in judged) else into.disturbed_ops).append(op)
 
 
 def _read_copies(data: _Record, into: Measured, source: str) -> None:

@@ -301,9 +301,10 @@ class Standing:
 
 
 def standings(ops: Iterable[OpFigure]) -> list[Standing]:
+    """Of those whose ratio to the best other is certain, whatever else is not."""
     groups = defaultdict(list)
     for op in sorted(ops, key=lambda op: list(TYPES).index(op.type)):
-        if peer := op.best_peer:
+        if (peer := op.best_peer) and op.peers[peer].is_certain:
             groups[op.type, op.form, op.cold, op.threads].append((op.peers[peer].ratio, op_shape(op), peer))
     found = []
     for (type_name, form, cold, threads), cells in groups.items():

@@ -198,7 +198,7 @@ def _code_cards(code: Sequence[CodeFigure]) -> list[Card]:
 def page(measured: Measured) -> str:
     overview = figures.overview(measured)
     runs = list(measured.provenance.values())
-    standings: list[Standing] = figures.standings(measured.ops)
+    standings: list[Standing] = figures.standings([*measured.ops, *measured.disturbed_ops])
 
     def source(*wanted: str) -> Source | None:
         found = _runs(measured, *wanted)

@@ -257,6 +257,8 @@ class PageTest(Case):
             self.assertEqual(tooltips(drawings(page)["ops-f32f32f32"], "own"), ["ukernel: 40.0 Gop/s"])
             self.assertIn("f32f32f32 128×4096×4096, operands packed.</p>", page)
             self.assertIn("f32f32f32: all 2 measurements", page)
+            # Among those packed and hot it was the only one.
+            self.assertEqual('<td>operands packed</td><td class="n">1</td>' in page, figure == "peak%")
         # The naive loop is no library that anything is held against.
         beside = {**OPS[0], "naive_q3": 4.0}
         page = self.page({**ALL, "ops-f32-1": {"benchmarks": [beside, OPS[1]]}})
