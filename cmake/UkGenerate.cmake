@@ -55,3 +55,6 @@ execute_process(
 if(NOT result EQUAL 0)
   message(FATAL_ERROR "The tiles of UK_GENERATE could not be generated. ${error}")
 endif()
+# Which they are: in a directory that others use too, the rest is not this build's.
+file(STRINGS ${UK_GENERATED_DIR}/${UK_ARCH}/stamp UK_GENERATED_SOURCES REGEX "^[a-z0-9_]+/.*[.]cc$")
+list(TRANSFORM UK_GENERATED_SOURCES PREPEND ${UK_GENERATED_DIR}/${UK_ARCH}/)

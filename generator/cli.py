@@ -103,7 +103,7 @@ def _parser(command: str) -> argparse.ArgumentParser:
                          help="a request, as in a manifest")
     sources.add_argument("--arch", **arch)
     sources.add_argument("--out", required=True, type=Path, metavar="DIR",
-                         help="a directory of its own: any other file in it goes")
+                         help="gets them, and loses what an earlier run wrote there; other files are kept")
     sources.set_defaults(run=_library)
 
     explain = commands.add_parser("explain", help="say what each request gets, and why")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from itertools import groupby
 from pathlib import Path
 from typing import Iterable, Iterator
@@ -22,7 +23,12 @@ from generator.tiles_json import tiles_json
 TILES_PER_FILE = 20
 
 ROWS = "tiles.inc"
+# A line that tells what was written, and the names of the files. The build compiles these, not what else is there.
 _STAMP = "stamp"
+_INCOMPLETE = "incomplete"
+
+# A stamp that is not ours must not have anything deleted but what we could have written.
+_OWN_FILE = re.compile(r"tiles\.(inc|json)|\w+/(mmt4d|pack|unpack)_\w+_\d+\.cc", re.ASCII)
 
 
 def _topic(row: Row) -> str:
@@ -63,29 +69,34 @@ def _replace_if_changed(path: Path, text: str) -> None:
     library.replace_file(path, text)
 
 
-def _is_written(out: Path, stamp: str) -> bool:
-    """The stamp is followed by the names of the files."""
+def _stamp(found: str, names: Iterable[str]) -> str:
+    return "\n".join([found, *names])
+
+
+def _read_stamp(out: Path) -> tuple[str, list[str]]:
+    """What the last run was for, and the files that it or one before it wrote."""
     try:
         found, *names = (out / _STAMP).read_text(errors="replace").splitlines()
     except (FileNotFoundError, ValueError):
-        return False
-    return found == stamp and all((out / name).exists() for name in names)
+        return "", []
+    return found, [name for name in names if _OWN_FILE.fullmatch(name)]
 
 
 def write_library_sources(arch: str, extra: Iterable[AnyTile], out: Path) -> None:
-    """Fills `out`, which is this function's own: files that are no longer wanted go."""
+    """Writes them into `out`, and deletes what earlier runs wrote there and this one does not. Other
+    files are none of its business."""
     extra = tuple(extra)
-    stamp = hashlib.sha256(sources_hash(arch))
-    stamp.update("\n".join(tile.symbol for tile in extra).encode())
-    if _is_written(out, stamp.hexdigest()):
+    digest = hashlib.sha256(sources_hash(arch))
+    digest.update("\n".join(tile.symbol for tile in extra).encode())
+    wanted = digest.hexdigest()
+    found, before = _read_stamp(out)
+    if found == wanted and all((out / name).exists() for name in before):
         return
-    (out / _STAMP).unlink(missing_ok=True)  # until all is written
-    names = []
-    for name, text in _files(arch, extra):
+    files = dict(_files(arch, extra))
+    # Until all is written the stamp fits no run, but names what has to go.
+    _replace_if_changed(out / _STAMP, _stamp(_INCOMPLETE, sorted({*before, *files})))
+    for name, text in files.items():
         _replace_if_changed(out / name, text)
-        names.append(name)
-    written = {out / name for name in names}
-    for path in out.rglob("*"):
-        if path.is_file() and path not in written:
-            path.unlink()
-    library.replace_file(out / _STAMP, "\n".join([stamp.hexdigest(), *names]))
+    for name in set(before) - files.keys():
+        (out / name).unlink(missing_ok=True)
+    library.replace_file(out / _STAMP, _stamp(wanted, files))

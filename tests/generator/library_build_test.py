@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from unittest.mock import patch
 
-from generator import library
+from generator import library, library_build
 from generator.build import sources_hash
 from generator.library_build import TILES_PER_FILE
 from generator.model import Tile
@@ -123,14 +123,63 @@ class SourcesTest(unittest.TestCase):
         self.assertNotIn(EXTRA_ROW, (self.out / "tiles.inc").read_text())
 
     def test_an_interrupted_run_is_made_good(self) -> None:
-        self.generate()
-        before = self.files().keys()
-        (self.out / "stamp").unlink()
-        victim = next(self.out.glob("sse2/*.cc"))
-        victim.unlink()
-        (self.out / "sse2" / "other.cc").write_text("stray")
-        self.generate()
-        self.assertEqual(self.files().keys(), before)
+        """What it wrote, and an earlier one that it was to replace, goes when no one wants it."""
+        self.generate("--tile", EXTRA)
+        stamp = self.out / "stamp"
+        _, *names = stamp.read_text().splitlines()
+        stray = self.out / "sse2" / "mmt4d_f32f32f32_99.cc"
+        stray.write_text("of a larger grid")
+        stamp.write_text("\n".join(["incomplete", *names, "sse2/mmt4d_f32f32f32_99.cc"]))
+        (self.out / "sse2" / "mmt4d_f32f32f32_0.cc").unlink()
+        self.assertEqual(self.generate().returncode, 0)
+        self.assertFalse(stray.exists())
+        self.assertEqual({str(path.relative_to(self.out)) for path in self.files()},
+                         {"stamp", *stamp.read_text().splitlines()[1:]})
+
+    def test_an_interruption_forgets_no_file(self) -> None:
+        """Whenever it comes: after each file that is written."""
+        (self.out / "sse2").mkdir(parents=True)
+        earlier = "sse2/mmt4d_f32f32f32_0.cc"
+        (self.out / earlier).write_text("")
+        (self.out / "stamp").write_text(f"of it\n{earlier}")
+        wanted = {"tiles.inc": "rows", "avx2_fma/mmt4d_f32f32f32_0.cc": "tiles"}
+        replace_file = library.replace_file
+        for last in range(3):
+            written = 0
+
+            def replace_some(path: Path, text: str) -> None:
+                nonlocal written
+                if written == last:
+                    raise KeyboardInterrupt
+                written += 1
+                replace_file(path, text)
+
+            with (patch.object(library_build, "_files", lambda *_: wanted.items()),
+                  patch.object(library, "replace_file", replace_some),
+                  self.assertRaises(KeyboardInterrupt)):
+                library_build.write_library_sources(ARCH, [], self.out)
+            listed = (self.out / "stamp").read_text().splitlines()[1:]
+            there = {str(path.relative_to(self.out)) for path in self.files()} - {"stamp"}
+            self.assertLessEqual(there, set(listed))
+        with patch.object(library_build, "_files", lambda *_: wanted.items()):
+            library_build.write_library_sources(ARCH, [], self.out)
+        self.assertEqual({str(path.relative_to(self.out)) for path in self.files()}, {"stamp", *wanted})
+
+    def test_files_of_others_are_kept(self) -> None:
+        """Even where a stamp names them."""
+        names = ["thesis.tex", "sse2/thesis.cc", "sse2/deep/er.cc", "avx2_fma/mmt4d_other.cc"]
+        (self.out / "sse2" / "deep").mkdir(parents=True)
+        (self.out / "avx2_fma").mkdir()
+        for name in names:
+            (self.out / name).write_text("mine")
+        outside = self.out.parent / "mmt4d_outside.cc"
+        outside.write_text("mine")
+        (self.out / "stamp").write_text(
+            f"0\nthesis.tex\nsse2/thesis.cc\n../mmt4d_outside.cc\n{outside}\nsse2/deep/er.cc")
+        for arguments in ([], ["--tile", EXTRA], []):
+            self.assertEqual(self.generate(*arguments).returncode, 0)
+        for path in [outside, *(self.out / name for name in names)]:
+            self.assertEqual(path.read_text(), "mine")
 
     def test_what_is_missing_or_damaged_is_written_again(self) -> None:
         self.generate()
@@ -172,33 +221,48 @@ class SourcesTest(unittest.TestCase):
 class ConfigureTest(unittest.TestCase):
     """The build's own part, as far as CMake's configuration."""
 
-    def configure(self, *arguments: str, path: str | None = None) -> tuple[int, str, Path]:
+    def setUp(self) -> None:
         directory = tempfile.TemporaryDirectory()
         self.addCleanup(directory.cleanup)
-        build = Path(directory.name)
+        self.build = Path(directory.name)
+
+    def configure(self, *arguments: str, path: str | None = None) -> tuple[int, str]:
         ran = subprocess.run(
-            [os.environ.get("CMAKE", "cmake"), "-S", library.ROOT, "-B", build, "-DUK_BUILD_TESTS=OFF",
+            [os.environ.get("CMAKE", "cmake"), "-S", library.ROOT, "-B", self.build, "-DUK_BUILD_TESTS=OFF",
              "-DUK_BUILD_BENCH=OFF", *arguments], text=True, stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT, env={**os.environ, **({"PATH": path} if path else {})})
-        return ran.returncode, " ".join(ran.stdout.split()), build  # CMake breaks lines
+        return ran.returncode, " ".join(ran.stdout.split())  # CMake breaks lines
 
     def test_extra_tiles(self) -> None:
-        code, text, build = self.configure(f"-DUK_EXTRA_TILES={EXTRA};pack x8 3x5 t sse2")
+        code, text = self.configure(f"-DUK_EXTRA_TILES={EXTRA};pack x8 3x5 t sse2")
         self.assertEqual(code, 0, text)
-        rows = (build / "generated" / ARCH / "tiles.inc").read_text()
+        rows = (self.build / "generated" / ARCH / "tiles.inc").read_text()
         self.assertIn(EXTRA_ROW, rows)
         self.assertIn("UK_PACK_TILE(x8, 3, 5, transposed, x86_64, sse2)", rows)
 
+    def test_only_what_was_generated_is_compiled(self) -> None:
+        level = self.build / "generated" / ARCH / "sse2"
+        level.mkdir(parents=True)
+        (level / "stray.cc").write_text("")
+        code, text = self.configure()
+        self.assertEqual(code, 0, text)
+        compiled = (self.build / "compile_commands.json").read_text()
+        self.assertTrue((level / "stray.cc").exists())
+        self.assertIn(f"{level}/mmt4d_f32f32f32_0.cc", compiled)
+        self.assertNotIn(f"{level}/stray.cc", compiled)
+        for path in level.parent.glob("*/*.cc"):
+            self.assertEqual(path.name != "stray.cc", str(path) in compiled, path)
+
     def test_a_wrong_tile_stops_it(self) -> None:
-        code, text, _ = self.configure("-DUK_EXTRA_TILES=mmt4d f32f32f32 9x48x17 avx2_fma")
+        code, text = self.configure("-DUK_EXTRA_TILES=mmt4d f32f32f32 9x48x17 avx2_fma")
         self.assertNotEqual(code, 0)
         self.assertIn("K0 = 17 is out of range, 1 to 16", text)
 
     def test_without_the_generator(self) -> None:
-        code, text, build = self.configure("-DUK_GENERATE=OFF")
+        code, text = self.configure("-DUK_GENERATE=OFF")
         self.assertEqual(code, 0, text)
-        self.assertFalse((build / "generated").exists())
-        code, text, _ = self.configure("-DUK_GENERATE=OFF", f"-DUK_EXTRA_TILES={EXTRA}")
+        self.assertFalse((self.build / "generated").exists())
+        code, text = self.configure("-DUK_GENERATE=OFF", f"-DUK_EXTRA_TILES={EXTRA}")
         self.assertNotEqual(code, 0)
         self.assertIn("need UK_GENERATE", text)
 
@@ -208,14 +272,14 @@ class ConfigureTest(unittest.TestCase):
             bare.write_text("#!/bin/sh\nexit 1\n")
             bare.chmod(0o755)
             path = f"{directory}:{os.environ['PATH']}"
-            code, text, build = self.configure(path=path)
+            code, text = self.configure(path=path)
             if "needs Python" in text:
                 self.skipTest("no other Python with Jinja2 on this machine")
             self.assertEqual(code, 0, text)
-            self.assertTrue((build / "generated" / ARCH / "tiles.inc").exists())
+            self.assertTrue((self.build / "generated" / ARCH / "tiles.inc").exists())
 
     def test_no_python_at_all(self) -> None:
-        code, text, _ = self.configure("-DUK_PYTHON=", "-DUK_PYTHON_CANDIDATES=/nosuch/python3")
+        code, text = self.configure("-DUK_PYTHON=", "-DUK_PYTHON_CANDIDATES=/nosuch/python3")
         self.assertNotEqual(code, 0)
         self.assertIn("Debian: python3-jinja2", text)
         self.assertIn("UK_GENERATE=OFF", text)
