@@ -24,7 +24,7 @@ from generator.copy_tile import CopyTile, emit_copies
 from generator.inline_ir import for_inlining
 from generator.library import AnyTile, HandRow
 from generator.model import RequestError, Tile
-from generator.objects import read_object, write_archive
+from generator.objects import is_compiled, read_object, write_archive
 from generator.requests import Answer, Asked, Request
 
 ARCHIVE = "libuk_tiles.a"
@@ -215,7 +215,7 @@ def _hash_of(path: Path) -> bytes:
 class Build:
     """Puts what is missing into the cache. An entry is <cache>/<key>/<symbol>.o, where the key stands
     for all that the tiles of a level have in common, and beside it the hash of its contents: what a
-    crash of the machine or a full disk left of one is made again."""
+    crash of the machine or a full disk left of one is made again, and so is whatever else is in its place."""
 
     def __init__(self, options: Options) -> None:
         self.options = options
@@ -239,8 +239,8 @@ class Build:
     def _is_made(self, unit: Unit) -> bool:
         made = self.cached(unit)
         try:
-            return _hash_file(made).read_bytes() == _hash_of(made)
-        except FileNotFoundError:
+            return _hash_file(made).read_bytes() == _hash_of(made) and is_compiled(made)
+        except OSError:  # it is not there, or no file
             return False
 
     def make(self, units: list[Unit]) -> None:
@@ -296,6 +296,9 @@ class Build:
             else:
                 self._compile(scratch, unit.level, text.name, made.name, ["-c", *extra],
                               self.options.kind)
+            if not is_compiled(made):
+                what = "LLVM bitcode" if is_bitcode(self.options.kind) else "64-bit ELF object"
+                raise RequestError(f"{self.compiler.path} wrote no whole {what} for {text.name}")
         cached.parent.mkdir(exist_ok=True)
         hash_file = _hash_file(made)
         hash_file.write_bytes(_hash_of(made))
@@ -306,7 +309,10 @@ class Build:
                               extra: list[str]) -> None:
         ir = text.with_suffix(".ll")
         self._compile(scratch, level, text.name, ir.name, ["-S", *extra], "bitcode")
-        ir.write_text(for_inlining(ir.read_text(encoding="utf-8")), encoding="utf-8")
+        try:
+            ir.write_text(for_inlining(ir.read_text(encoding="utf-8")), encoding="utf-8")
+        except UnicodeDecodeError:
+            raise RequestError(f"{self.compiler.path} wrote no LLVM IR for {text.name}") from None
         self.compiler.run(ir.name, scratch, ["-emit-llvm", "-Xclang", "-disable-llvm-passes",
                                              *self.compiler.target_flags(self.options.arch),
                                              "-c", ir.name, "-o", made])

@@ -10,6 +10,7 @@ import tempfile
 from typing import BinaryIO, Iterator
 
 from generator.model import RequestError
+from generator.objects import BITCODE_MAGICS
 
 _LINE = re.compile(r"(?P<place>.*): (?P<symbol>.*) (?P<kind>\S) \S+ \S+$")
 
@@ -19,7 +20,6 @@ _ELF = b"\x7fELF"
 _ELF_64_LITTLE = _ELF + b"\2\1"
 _ELF_MACHINES = {"x86_64": b"\x3e\0", "arm_64": b"\xb7\0"}
 _ARCHIVE, _THIN_ARCHIVE = b"!<arch>\n", b"!<thin>\n"
-_BITCODE = (b"BC\xc0\xde", b"\xde\xc0\x17\x0b")
 
 
 def _names_in(directory: str) -> list[str]:
@@ -63,7 +63,7 @@ def find_mismatches(paths: list[str], arch: str) -> list[str]:
                 file.seek(len(_ARCHIVE))
                 objects = [member for member in _members(file) if member.startswith(_ELF)]
             else:
-                objects = [] if head.startswith((_THIN_ARCHIVE, *_BITCODE)) else [head]
+                objects = [] if head.startswith((_THIN_ARCHIVE, *BITCODE_MAGICS)) else [head]
         if any(not o.startswith(_ELF_64_LITTLE) or o[18:20] != _ELF_MACHINES[arch] for o in objects):
             lines.append(f"{path}: it is not 64-bit ELF for {arch}")
     return lines

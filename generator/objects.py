@@ -16,6 +16,8 @@ _PUBLIC = (1, 2, 10)  # STB_GLOBAL, STB_WEAK, STB_GNU_UNIQUE
 
 _MAGIC = b"!<arch>\n"
 
+BITCODE_MAGICS = (b"BC\xc0\xde", b"\xde\xc0\x17\x0b")  # bare, and in a wrapper
+
 
 class _Section(NamedTuple):
     name: int
@@ -67,6 +69,19 @@ class Object:
 @cache
 def read_object(path: Path) -> Object:
     return Object(path)
+
+
+def is_compiled(path: Path) -> bool:
+    """Whether it is what a compiler should write there. C++ may hold anything."""
+    if path.suffix == ".bc":
+        with open(path, "rb") as file:
+            return file.read(4) in BITCODE_MAGICS
+    if path.suffix == ".o":
+        try:
+            read_object(path)
+        except RequestError:
+            return False
+    return True
 
 
 def _member(name: str, fields: str, data: bytes) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shlex
@@ -295,6 +296,66 @@ class CacheTest(BuildCase):
                 self.build([_GENERATED], "--emit", kind)
                 self.assertEqual(self.outputs(), first)
                 self.assertEqual(made.read_bytes(), whole)
+
+    def test_what_a_compiler_wrote_is_checked(self) -> None:
+        """By its exit status all went well."""
+        good = self.cc.read_text()
+        for kind, what, wrong in (
+                ("archive", "64-bit ELF object", ("junk", "", r"\177ELF\002\001", "BC")),
+                ("obj", "64-bit ELF object", ("junk",)),
+                ("bitcode", "LLVM bitcode", ("junk", "", "BC", r"\177ELF\002\001")),
+                ("inline-bitcode", "LLVM bitcode", ("junk", r"\377"))):
+            for bytes_of_it in wrong:
+                self.cc.write_text("#!/bin/sh\n[ $# = 1 ] && { echo clang version 1; exit; }\n"
+                                   "while [ $# != 0 ]; do [ $1 = -o ] && made=$2; shift; done\n"
+                                   f"printf '{bytes_of_it}' > $made\n")
+                with self.subTest(kind, wrote=bytes_of_it):
+                    expected = "LLVM IR" if bytes_of_it == r"\377" else f"whole {what}"
+                    self.assert_refused(rf"cc wrote no {expected} for {_GENERATED_SYMBOL}.cc",
+                                        *self.arguments([_GENERATED], "--emit", kind))
+                    self.assertEqual(list(self.cache.rglob("uk_*")), [])
+        self.cc.write_text(good)
+        self.build([_GENERATED])
+
+    def test_an_entry_that_no_compiler_wrote_is_made_again(self) -> None:
+        kinds = [("archive", ".o", [])]
+        if shutil.which("clang++"):
+            kinds.append(("bitcode", ".bc", ["--cc", "clang++"]))
+        for kind, suffix, more in kinds:
+            self.build([_GENERATED], "--emit", kind, *more)
+            first = self.outputs()
+            made, = self.cache.rglob(f"uk_*{suffix}")
+            for wrong in (b"junk", b"", made.read_bytes()[:40] if suffix == ".o" else b"BC"):
+                made.write_bytes(wrong)
+                Path(f"{made}.sha256").write_text(hashlib.sha256(wrong).hexdigest())
+                self.build([_GENERATED], "--emit", kind, *more)
+                self.assertEqual(self.outputs(), first)
+
+    def test_what_is_no_file_in_the_cache(self) -> None:
+        self.build([_GENERATED])
+        first = self.outputs()
+        made, = self.cache.rglob("uk_*.o")
+        hash_file = Path(f"{made}.sha256")
+        for entry in (made, hash_file):
+            entry.unlink()
+            entry.symlink_to(entry.name)
+            self.build([_GENERATED])
+            self.assertEqual(self.outputs(), first)
+            self.assertFalse(entry.is_symlink())
+            entry.unlink()
+            entry.mkdir()
+            self.assert_refused(f"{entry}: Is a directory", *self.arguments([_GENERATED]))
+            entry.rmdir()
+        shutil.rmtree(made.parent)
+        made.parent.touch()
+        self.assert_refused(f"{made.parent}: File exists", *self.arguments([_GENERATED]))
+        made.parent.unlink()
+        made.parent.symlink_to(made.parent.name)
+        self.assert_refused(f"{made.parent}: (File exists|Too many levels of symbolic links)",
+                            *self.arguments([_GENERATED]))
+        made.parent.unlink()
+        self.build([_GENERATED])
+        self.assertEqual(self.outputs(), first)
 
     def test_an_interrupted_build_goes_on_where_it_stopped(self) -> None:
         (self.directory / "slow").touch()
