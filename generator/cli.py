@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import NoReturn
 
-from generator import library
+from generator import library, signals
 from generator.build import INDEX, SUFFIX, Options, build, default_compiler, load_emit, source
 from generator.library import HandRow
 from generator.model import RequestError, Tile
@@ -164,6 +164,7 @@ def _tile(arguments: argparse.Namespace) -> None:
 
 
 def _build(arguments: argparse.Namespace) -> None:
+    signals.unwind()
     asked = read_manifests(arguments.manifest)
     answers = _answers(asked, arguments.arch)
     build(_options(arguments, arguments.kind, arguments.self_contained, arguments.without_grid), asked,
@@ -171,6 +172,7 @@ def _build(arguments: argparse.Namespace) -> None:
 
 
 def _link(arguments: argparse.Namespace) -> int:
+    signals.unwind()
     from generator.link import run_link  # the other commands have no use for it
     beside = arguments.beside_library
     return run_link(arguments, _options(arguments, "archive", not beside, beside))
@@ -207,14 +209,16 @@ def _explain(arguments: argparse.Namespace) -> None:
         print(_explanation(request, arguments.arch))
 
 
-def _stop(number: int, _: object) -> NoReturn:
-    sys.exit(128 + number)
+def _flush_output() -> None:
+    """As far as it can be written: Python would complain of the rest at its end."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def main(argv: list[str]) -> int:
     arguments = _parser("".join(argv[:1])).parse_args(argv)
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, _stop)  # as an exception, so that temporary files go
     try:
         status = arguments.run(arguments) or 0
         sys.stdout.flush()
@@ -223,13 +227,12 @@ def main(argv: list[str]) -> int:
         print(f"generator: {error}", file=sys.stderr)
         return EXIT_ERROR
     except BrokenPipeError:  # who reads the output has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _flush_output()
         return 128 + signal.SIGPIPE
     except OSError as error:
+        _flush_output()
         # Of two files the second is the one to write; the other is a temporary.
         names = (name for name in (error.filename2, error.filename) if name is not None)
         name = next(names, "writing a file") or "''"
         print(f"generator: {name}: {error.strerror}", file=sys.stderr)
         return EXIT_ERROR
-    except KeyboardInterrupt:
-        return 128 + signal.SIGINT

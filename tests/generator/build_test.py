@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import json
 import os
@@ -46,6 +47,25 @@ def _symbols(object_file: Path) -> set[str]:
     ran = subprocess.run(["nm", "-g", "--defined-only", object_file], capture_output=True, text=True,
                          check=True)
     return {line.split()[-1] for line in ran.stdout.splitlines() if len(line.split()) == 3}
+
+
+def _take_signals() -> None:
+    """Whatever runs the tests may ignore some, as nohup does."""
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL if number != signal.SIGINT else signal.default_int_handler)
+
+
+# Runs the generator with a signal that comes when it imports a module.
+_SIGNALLED = """\
+import os, runpy, signal, sys
+class Finder:
+    def find_spec(name, path, target=None):
+        if name == module:
+            os.kill(os.getpid(), number)
+number, module, *sys.argv[1:] = int(sys.argv[1]), *sys.argv[2:]
+sys.meta_path.insert(0, Finder)
+runpy.run_module("generator", run_name="__main__", alter_sys=True)
+"""
 
 
 class BuildCase(unittest.TestCase):
@@ -363,11 +383,15 @@ class CacheTest(BuildCase):
         lines = [f"mmt4d f32f32f32 {m0}x5x1 avx2_fma" for m0 in range(1, 13)]
         command = generator_command(*self.arguments(lines, "--jobs", "1"))
         for number, code in ((signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGHUP, 129)):
-            with subprocess.Popen(command, cwd=library.ROOT, stderr=subprocess.PIPE) as running:
+            with subprocess.Popen(command, cwd=library.ROOT, stderr=subprocess.PIPE,
+                                  preexec_fn=_take_signals) as running:
                 while not (self.directory / "started").exists():
                     self.assertIsNone(running.poll())
                     time.sleep(0.01)
                 running.send_signal(number)
+                for again in (signal.SIGINT, number):  # for those who do not want to wait
+                    time.sleep(0.1)
+                    running.send_signal(again)
                 _, errors = running.communicate(timeout=60)
             self.assertEqual((running.returncode, errors), (code, b""))
             self.assertEqual(self.outputs(), {})
@@ -455,6 +479,46 @@ class ErrorTest(BuildCase):
             running.stdout.close()
             self.assertEqual(running.stderr.read(), b"")
         self.assertEqual(running.returncode, 141)
+
+    def test_a_signal_while_modules_are_imported(self) -> None:
+        manifest = self.arguments([_GENERATED])[2]
+        for module in ("generator.signals", "generator.cli", "argparse", "generator.build", "generator.plan"):
+            for number in (signal.SIGINT, signal.SIGTERM)[:1 + (module != "generator.signals")]:
+                with self.subTest(module, number=number):
+                    command = [sys.executable, "-c", _SIGNALLED, str(int(number)), module,
+                               "explain", "--manifest", manifest]
+                    ran = subprocess.run(command, cwd=library.ROOT, text=True, capture_output=True,
+                                         preexec_fn=_take_signals)
+                    self.assertEqual((ran.returncode, ran.stdout, ran.stderr), (128 + number, "", ""))
+
+    def test_standard_files_that_are_closed(self) -> None:
+        def run(closed: str, *arguments: str) -> tuple[int, str, str]:
+            ran = subprocess.run(["sh", "-c", f'exec "$@" {closed}', "sh", *generator_command(*arguments)],
+                                 cwd=library.ROOT, text=True, capture_output=True)
+            return ran.returncode, ran.stdout, ran.stderr
+
+        build = self.arguments([_GENERATED])
+        explain = ["explain", *build[1:3]]
+        for closed in (">&-", "<&-", "2>&-", "<&- >&- 2>&-"):
+            self.assertEqual(run(closed, *build), (0, "", ""))
+            shutil.rmtree(self.cache)
+            shutil.rmtree(self.out)
+        lost = "generator: writing a file: Bad file descriptor\n"
+        self.assertEqual(run(">&-", *explain), (2, "", lost))
+        self.assertEqual(run(">/dev/full", *explain),
+                         (2, "", "generator: writing a file: No space left on device\n"))
+        self.assertEqual(run("2>&-", *explain, "nosuch.txt"), (2, "", ""))
+        self.assertEqual(run("<&-", *explain)[::2], (0, ""))
+
+    def test_an_old_python_says_so(self) -> None:
+        main_file = library.ROOT / "generator" / "__main__.py"
+        for path in (main_file, main_file.with_name("__init__.py")):
+            ast.parse(path.read_text(), feature_version=(3, 6))
+        ran = subprocess.run([sys.executable, "-c", "import runpy, sys; sys.version_info = (3, 6, 9)\n"
+                              "runpy.run_module('generator', run_name='__main__')"],
+                             cwd=library.ROOT, text=True, capture_output=True)
+        self.assertEqual((ran.returncode, ran.stdout, ran.stderr),
+                         (2, "", "generator: needs Python 3.11, and this is 3.6\n"))
 
     def test_an_output_that_cannot_be_replaced(self) -> None:
         self.build([_GENERATED])
