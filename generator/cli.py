@@ -44,7 +44,7 @@ def _parser(command: str) -> argparse.ArgumentParser:
     parser = _Parser(prog="generator", description="Tile functions on request.")
     commands = parser.add_subparsers(dest="command", required=True, parser_class=_Parser)
     arch = {"default": "x86_64", "choices": library.ARCHS}
-    manifest = {"nargs": "+", "required": True, "metavar": "FILE",
+    manifest = {"nargs": "+", "required": True, "type": library.named, "metavar": "FILE",
                 "help": "requests, one a line: 'mmt4d s8s8s32 12x32x4 avx512_vnni [f32acc]', "
                         "'pack x32 8x1 [t] avx2_fma', '# comment', or JSON objects with the members "
                         "op, type, shape, level, f32acc, t"}
@@ -61,7 +61,7 @@ def _parser(command: str) -> argparse.ArgumentParser:
     make = commands.add_parser("build", help="build the tiles that manifests ask for")
     make.add_argument("--manifest", **manifest)
     make.add_argument("--arch", **arch)
-    make.add_argument("--out", required=True, type=Path, metavar="DIR",
+    make.add_argument("--out", required=True, type=library.named_path, metavar="DIR",
                       help=f"gets the tiles and {INDEX}")
     _add_compiler_arguments(make)
     make.add_argument("--emit", choices=list(SUFFIX), default="archive", dest="kind",
@@ -85,10 +85,10 @@ def _parser(command: str) -> argparse.ArgumentParser:
     link.add_argument("--level", required=True, action="append",
                       help="what the CPUs that will run it have: avx512_vnni; once more for a level beside")
     link.add_argument("--arch", **arch)
-    link.add_argument("--out", required=True, type=Path, metavar="DIR",
+    link.add_argument("--out", required=True, type=library.named_path, metavar="DIR",
                       help=f"gets libuk_link.a and {INDEX}")
     _add_compiler_arguments(link)
-    link.add_argument("--nm", metavar="NM", help="llvm-nm; by default the newest on the PATH")
+    link.add_argument("--nm", type=library.named, metavar="NM", help="llvm-nm; by default the newest on the PATH")
     link.add_argument("--beside-library", action="store_true",
                       help="leave out the tiles of the library's own build: for programs that link all of "
                            "that library, and would have these tiles twice")
@@ -97,12 +97,12 @@ def _parser(command: str) -> argparse.ArgumentParser:
     sources = commands.add_parser(
         "library", help="write the sources that the library's own build compiles beside the "
                         "hand-written ones: the grid of generator/tiles.py, and these requests")
-    sources.add_argument("--manifest", action="append", default=[], metavar="FILE",
+    sources.add_argument("--manifest", action="append", default=[], type=library.named, metavar="FILE",
                          help="requests, one a line")
     sources.add_argument("--tile", action="append", default=[], metavar="REQUEST",
                          help="a request, as in a manifest")
     sources.add_argument("--arch", **arch)
-    sources.add_argument("--out", required=True, type=Path, metavar="DIR",
+    sources.add_argument("--out", required=True, type=library.named_path, metavar="DIR",
                          help="gets them, and loses what an earlier run wrote there; other files are kept")
     sources.set_defaults(run=_library)
 
@@ -124,10 +124,10 @@ def _parser(command: str) -> argparse.ArgumentParser:
 def _add_compiler_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--jobs", type=_jobs, default=len(os.sched_getaffinity(0)), metavar="N",
                         help="compilers at a time; as many as CPUs by default")
-    parser.add_argument("--cc", metavar="CC",
+    parser.add_argument("--cc", type=library.named, metavar="CC",
                         help="compiler; by default $CXX or c++, for bitcode clang++, for the other "
                              "architecture its GCC, aarch64-linux-gnu-g++")
-    parser.add_argument("--cache", type=Path, metavar="DIR",
+    parser.add_argument("--cache", type=library.named_path, metavar="DIR",
                         help="what was built is kept here; by default ~/.cache/ukernel-tiles")
 
 

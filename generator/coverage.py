@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from pathlib import Path
 from typing import Iterator
 
 from generator import library
@@ -92,9 +91,9 @@ def add_coverage_parser(commands: argparse._SubParsersAction, arch: dict) -> Non
     parser = commands.add_parser(
         "coverage", help="print what serves each type on each CPU level; fails where nothing does")
     into = parser.add_mutually_exclusive_group()
-    into.add_argument("--check", type=Path, metavar="FILE",
+    into.add_argument("--check", type=library.named_path, metavar="FILE",
                       help="fail unless the table is what the file has at <!-- coverage ARCH -->")
-    into.add_argument("--update", type=Path, metavar="FILE", help="put the table there")
+    into.add_argument("--update", type=library.named_path, metavar="FILE", help="put the table there")
     parser.add_argument("--arch", **arch)
     parser.set_defaults(run=_run)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import re
 from dataclasses import dataclass
@@ -59,6 +60,18 @@ def replace_file(path: Path, text: str) -> None:
     partial = path.with_name(path.name + ".partial")
     partial.write_text(text, encoding="utf-8")
     os.replace(partial, path)
+
+
+def named(text: str) -> str:
+    """The type of command-line arguments that name a file, directory or program: the empty name, which a
+    script's unset variable leaves, would be the current directory or a default."""
+    if not text:
+        raise argparse.ArgumentTypeError("'' names nothing")
+    return text
+
+
+def named_path(text: str) -> Path:
+    return Path(named(text))
 
 
 def read_text(path: str | Path, encoding: str = "utf-8") -> str:

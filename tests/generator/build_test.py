@@ -450,7 +450,12 @@ class ErrorTest(BuildCase):
                 ([*good, "--emit", "bitcode", "--cc", "g++"], "bitcode needs clang"),
                 ([*good, "--arch", "arm_64"], "unknown level 'avx2_fma'; there are neon"),
                 ([*good, "--manifest", nothing], f"{nothing}: No such file"),
-                ([*good, "--manifest", ""], "'': No such file"),
+                *(([*command, option, ""], f"argument {option}: '' names nothing") for command, options in (
+                    (good, ("--out", "--cc", "--cache", "--manifest")),
+                    (["link", "a.o", "--level", "sse2", "--out", nothing], ("--out", "--cc", "--cache", "--nm")),
+                    (["library", "--out", nothing], ("--out", "--manifest")),
+                    (["explain"], ("--manifest",)),
+                    (["coverage"], ("--check", "--update"))) for option in options),
                 ([*good, "--jobs", "0"], "'0' is not a number of jobs"),
                 ([*good, "--emit", "exe"], "invalid choice: 'exe'"),
                 (["tile", "s8s8s16", "1x1x1", "avx2_fma"], "unknown type"),
