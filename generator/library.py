@@ -62,6 +62,11 @@ def replace_file(path: Path, text: str) -> None:
     os.replace(partial, path)
 
 
+def quoted(text: str) -> str:
+    """A word or line of who runs the generator, in a message of one line."""
+    return ascii(text if len(text) <= 80 else f"{text[:77]}...")
+
+
 def named(text: str) -> str:
     """The type of command-line arguments that name a file, directory or program: the empty name, which a
     script's unset variable leaves, would be the current directory or a default."""

@@ -17,6 +17,7 @@ from generator import library
 from generator.library import Level
 from generator.model import BITS, TYPES, MatmulType, RequestError, Tile
 from generator.tiles import Row, table
+from generator.tiles_json import read_rows
 
 _PER_INSTRUCTION, _PER_COLUMNS_INSTRUCTION, _PER_LOAD, _PER_LOOP, _PER_LINE = 2, 1, 2, 6, 3
 _OVERLAP, _LONE_VECTOR_LOADS = 8, 4
@@ -62,12 +63,24 @@ def select(rows: Iterable[Row], features: frozenset[str], skip: bool
     return {shape: row for shape, (_, row) in best.items()}
 
 
+class Library:
+    """A build of the library for an architecture, by the rows of its table."""
+
+    def __init__(self, arch: str, rows: tuple[Row, ...]) -> None:
+        self.arch, self.rows = arch, rows
+
+    @cache
+    def selected(self, level: str, skip: bool) -> dict[str, list[Row]]:
+        """By type, what a CPU of this level uses."""
+        by_type: dict[str, list[Row]] = {name: [] for name in TYPES}
+        for shape, row in select(self.rows, level_of_cpu(self.arch, level), skip).items():
+            by_type[shape[0]].append(row)
+        return by_type
+
+
 @cache
-def _selected(arch: str, level: str, skip: bool) -> dict[str, list[Row]]:
-    by_type: dict[str, list[Row]] = {name: [] for name in TYPES}
-    for shape, row in select(table(arch), level_of_cpu(arch, level), skip).items():
-        by_type[shape[0]].append(row)
-    return by_type
+def _library_of_grid(arch: str) -> Library:
+    return Library(arch, table(arch))
 
 
 # ---------------------------------------------------------------- cost
@@ -238,9 +251,10 @@ def _order(row: Row, wide: bool, m: int, n: int, k: int) -> tuple:
 # ---------------------------------------------------------------- the query
 
 def query_row(arch: str, level: str, type_name: str, m: int, n: int, k: int, fixed_m0: int = 0,
-              fixed_n0: int = 0, fixed_k0: int = 0, skip: bool = False) -> Row:
-    """The row whose shape is the answer, and which a call with that shape uses. Sizes <= 0 are
-    unknown; fixed members other than 0 are already decided."""
+              fixed_n0: int = 0, fixed_k0: int = 0, skip: bool = False,
+              of_library: Library | None = None) -> Row:
+    """The row whose shape is the answer, and which a call with that shape uses; by default of a library
+    without extra tiles. Sizes <= 0 are unknown; fixed members other than 0 are already decided."""
     if type_name not in TYPES:
         raise RequestError(f"unknown type '{type_name}'; there are {', '.join(TYPES)}")
     for name, fixed in (("M0", fixed_m0), ("N0", fixed_n0), ("K0", fixed_k0)):
@@ -248,7 +262,8 @@ def query_row(arch: str, level: str, type_name: str, m: int, n: int, k: int, fix
             raise RequestError(f"{name} = {fixed} is negative")
     if BITS[TYPES[type_name].rhs] < 8 and fixed_k0 % 2:
         raise RequestError(f"K0 = {fixed_k0} splits a byte: {type_name} has four-bit elements")
-    fitting = [row for row in _selected(arch, level, skip)[type_name]
+    selected = (of_library or _library_of_grid(arch)).selected(level, skip)
+    fitting = [row for row in selected[type_name]
                if fixed_m0 in (0, row.tile.m0) and fixed_n0 in (0, row.tile.n0)
                and fixed_k0 in (0, row.tile.k0)]
     if not fitting:
@@ -291,11 +306,14 @@ def add_query_parser(commands: argparse._SubParsersAction, arch: dict) -> None:
     parser.add_argument("--skip", action="store_true",
                         help="a 16-bit output may be rounded once, at the end")
     parser.add_argument("--arch", **arch)
+    parser.add_argument("--table", type=library.named_path, metavar="FILE",
+                        help="tiles.json of a library that was built with tiles beside the grid")
     parser.set_defaults(run=_run)
 
 
 def _run(arguments: argparse.Namespace) -> None:
     a = arguments
-    row = query_row(a.arch, a.level, a.type, a.m, a.n, a.k, a.m0, a.n0, a.k0, a.skip)
+    of_library = Library(a.arch, read_rows(a.table, a.arch)) if a.table else None
+    row = query_row(a.arch, a.level, a.type, a.m, a.n, a.k, a.m0, a.n0, a.k0, a.skip, of_library)
     assert isinstance(row.tile, Tile)
     print(f"{row.tile.m0}x{row.tile.n0}x{row.tile.k0} {row.tile.symbol} {row.origin}")

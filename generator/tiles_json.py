@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import argparse
 import json
+from pathlib import Path
 from typing import Iterable
 
 from generator import library
 from generator.build import layout
+from generator.copy_tile import CopyTile
 from generator.library import AnyTile
-from generator.model import Tile
+from generator.model import RequestError, Tile
 from generator.tiles import Row, table
 
 
@@ -41,6 +43,34 @@ def tiles_json(archs: Iterable[str], extra: Iterable[AnyTile] = ()) -> str:
     rows = [_row(row) for arch in archs
             for row in table(arch, tuple(tile for tile in extra if tile.arch == arch))]
     return f'{{"levels": [\n{_lines(levels)}\n], "tiles": [\n{_lines(rows)}\n]}}\n'
+
+
+def read_rows(path: Path, arch: str) -> tuple[Row, ...]:
+    """Those of an architecture in a file that holds what tiles_json returned."""
+    try:
+        content = json.loads(library.read_text(path))
+        rows = [row for row in content["tiles"] if row["arch"] == arch]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        raise RequestError(f"{path}: not a table of tiles, as tiles.json is") from None
+    return tuple(_read_row(path, arch, row) for row in rows)
+
+
+def _read_row(path: Path, arch: str, fields: dict) -> Row:
+    """The symbol says what the tile is; the rest has to be what this generator writes with it, whose levels
+    and costs are not those of another version."""
+    symbol = fields.get("symbol")
+    if not isinstance(symbol, str):
+        raise RequestError(f"{path}: a tile has no symbol")
+    try:
+        tile = (Tile if fields.get("op") == "mmt4d" else CopyTile).from_symbol(symbol)
+        row = Row(tile, fields.get("numerics"), fields.get("origin"))
+        is_ours = (tile.isa in library.levels(arch) and isinstance(row.numerics, str)
+                   and row.origin in ("hand", "generated") and _row(row) == fields)
+    except RequestError:
+        is_ours = False
+    if not is_ours:
+        raise RequestError(f"{path}: {library.quoted(symbol)} is not as this version of the generator writes it")
+    return row
 
 
 # ---------------------------------------------------------------- command line

@@ -8,15 +8,17 @@ import random
 import re
 import subprocess
 import sys
+import tempfile
 import unittest
 from pathlib import Path
 
 from generator import library
 from generator.coverage import CLASSES
 from generator.model import TYPES, RequestError, Tile
-from generator.query import level_of_cpu, query_row, query_tile_sizes
+from generator.query import Library, level_of_cpu, query_row, query_tile_sizes
+from generator.requests import parse_line
 from generator.tiles import table
-from generator.tiles_json import tiles_json
+from generator.tiles_json import read_rows, tiles_json
 from tests.generator.support import ARCH, EMULATOR, run_generator, seeds_and_main
 
 SEEDS = [1]
@@ -80,10 +82,16 @@ class TableTest(unittest.TestCase):
 
 
 class QueryTest(unittest.TestCase):
+    """Of the table that the build installs."""
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        cls.library = Library(ARCH, read_rows(Path(TILES_JSON), ARCH))
+
     def _queries(self, numbers: random.Random) -> list[tuple]:
         """Every type and level, alone and with another one, all sets of fixed members: of a tile that
         is there, mostly."""
-        shapes = {name: sorted({(r.tile.m0, r.tile.n0, r.tile.k0) for r in table(ARCH)
+        shapes = {name: sorted({(r.tile.m0, r.tile.n0, r.tile.k0) for r in self.library.rows
                                 if isinstance(r.tile, Tile) and r.tile.type.name == name})
                   for name in TYPES}
         levels = list(library.levels(ARCH))
@@ -109,7 +117,7 @@ class QueryTest(unittest.TestCase):
             errors = 0
             for query, expected in zip(queries, from_library("queries", lines), strict=True):
                 try:
-                    tile = query_row(ARCH, *query[:-1], bool(query[-1])).tile
+                    tile = query_row(ARCH, *query[:-1], bool(query[-1]), self.library).tile
                     answer = f"{tile.m0}x{tile.n0}x{tile.k0} {tile.symbol}"
                 except RequestError:
                     answer = "error"
@@ -156,6 +164,11 @@ class LevelTest(unittest.TestCase):
 
 
 class CommandTest(unittest.TestCase):
+    def setUp(self) -> None:
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        self.directory = Path(directory.name)
+
     def test_query_prints_the_tile(self) -> None:
         ran = run_generator("query", "--level", "avx512_vnni", "s8s8s32", "100", "-1", "0", "--n0", "32",
                             "--k0", "4")
@@ -176,6 +189,45 @@ class CommandTest(unittest.TestCase):
                           ["--level", "sse2", "f32f32f32", "1", "1", "1", "--m0", "63"]):
             ran = run_generator("query", *arguments)
             self.assertEqual((ran.returncode, ran.stdout, ran.stderr.count("\n")), (2, "", 1), ran.stderr)
+
+    def test_a_table_with_tiles_beside_the_grid(self) -> None:
+        query = ["query", "--level", "avx2_fma", "f32f32f32", "9", "48", "999", "--m0", "9", "--n0", "48"]
+        extra = parse_line("mmt4d f32f32f32 9x48x3 avx2_fma").tile("x86_64")
+        path = self.directory / "tiles.json"
+        path.write_text(tiles_json(library.ARCHS, [extra]))
+        self.assertEqual(run_generator(*query).returncode, 2)
+        ran = run_generator(*query, "--table", path)
+        self.assertEqual((ran.stdout, ran.stderr, ran.returncode),
+                         (f"9x48x3 {extra.symbol} generated\n", "", 0))
+        self.assertEqual(read_rows(path, "x86_64"), table("x86_64", (extra,)))
+        self.assertEqual(read_rows(path, "arm_64"), table("arm_64"))
+
+    def test_files_that_are_no_table(self) -> None:
+        path = self.directory / "tiles.json"
+        row = json.loads(tiles_json([ARCH]))["tiles"][0]
+        symbol = row["symbol"]
+        for text, message in (
+                ("", "not a table of tiles, as tiles.json is"),
+                ("[" * 100_000, "not a table of tiles, as tiles.json is"),
+                *((json.dumps(content), message) for content, message in (
+                    (5, "not a table of tiles, as tiles.json is"),
+                    ({"tiles": 5}, "not a table of tiles, as tiles.json is"),
+                    ({"tiles": [5]}, "not a table of tiles, as tiles.json is"),
+                    ({"requests": [row]}, "not a table of tiles, as tiles.json is"),
+                    ({"tiles": [{"arch": ARCH}]}, "a tile has no symbol"),
+                    ({"tiles": [{**row, "symbol": "x\n"}]}, r"'x\n' is not as this version of the generator writes it"),
+                    *(({"tiles": [{**row, **wrong}]}, f"'{symbol}' is not as this version of the generator writes it")
+                      for wrong in ({"isa": "sse9"}, {"features": []}, {"shape": [1]}, {"origin": "other"},
+                                    {"numerics": ["exact"]}, {"origin": ["hand"]}, {"op": "pack"}))))):
+            with self.subTest(text[:200]):
+                path.write_text(text)
+                ran = run_generator("query", "--arch", ARCH, "--level", "sse2", "f32f32f32", "1", "1", "1",
+                                    "--table", path)
+                self.assertEqual((ran.returncode, ran.stdout, ran.stderr),
+                                 (2, "", f"generator: {path}: {message}\n"))
+        path.unlink()
+        ran = run_generator("query", "--level", "sse2", "f32f32f32", "1", "1", "1", "--table", path)
+        self.assertEqual((ran.returncode, ran.stderr), (2, f"generator: {path}: No such file or directory\n"))
 
     def test_table_is_printed(self) -> None:
         self.assertEqual(run_generator("table", "--arch", ARCH).stdout, tiles_json([ARCH]))
