@@ -95,11 +95,18 @@ def sources_hash(arch: str) -> bytes:
 _TRIPLES = {"x86_64": "x86_64-linux-gnu", "arm_64": "aarch64-linux-gnu"}
 
 
+def _is_for(machine: str, arch: str) -> bool:
+    """`machine` may have more behind the architecture, as triples do."""
+    return machine.partition("-")[0] == _TRIPLES[arch].partition("-")[0]
+
+
 def default_compiler(arch: str, kind: str) -> str:
+    """$CXX is the user's for programs of this machine, and may be a GCC, which writes no bitcode."""
     if is_bitcode(kind):
         return "clang++"
-    triple = _TRIPLES[arch]
-    return "c++" if os.uname().machine == triple.partition("-")[0] else f"{triple}-g++"
+    if _is_for(os.uname().machine, arch):
+        return os.environ.get("CXX") or "c++"
+    return f"{_TRIPLES[arch]}-g++"
 
 
 @dataclass(frozen=True)
@@ -123,12 +130,20 @@ class Compiler:
 
     def target_flags(self, arch: str) -> list[str]:
         """GCC compiles for one architecture, Clang for any."""
-        triple = _TRIPLES[arch]
         target = re.search(r"^Target: (\S+)", self.version, re.MULTILINE)
-        if self.id != "Clang" or not target or target[1].startswith(triple.partition("-")[0]):
+        if self.id != "Clang" or not target or _is_for(target[1], arch):
             return []
         # Freestanding: tiles need no header of the target's C library, which may not be here.
-        return [f"--target={triple}", "-ffreestanding"]
+        return [f"--target={_TRIPLES[arch]}", "-ffreestanding"]
+
+    def check_target(self, arch: str) -> None:
+        """What a GCC for another architecture says of the flags is hard to understand."""
+        if self.id == "Clang":
+            return
+        asked = subprocess.run([self.path, "-dumpmachine"], capture_output=True, text=True, errors="replace")
+        machine = asked.stdout.strip()
+        if not asked.returncode and re.fullmatch(r"\w+(-\w+)+", machine) and not _is_for(machine, arch):
+            raise RequestError(f"{self.path} compiles for {machine}, not {arch}; --cc names another")
 
     def flags(self, arch: str, level: str, kind: str) -> list[str]:
         return [*self.target_flags(arch), "-std=c++17", "-O3", *library.compiler_flags(arch, level, self.id),
@@ -247,6 +262,8 @@ class Build:
         missing = [unit for unit in units if not self._is_made(unit)]
         if not missing:
             return
+        if self.compiler:
+            self.compiler.check_target(self.options.arch)
         from concurrent.futures import ThreadPoolExecutor, as_completed
         self.options.cache.mkdir(parents=True, exist_ok=True)
         progress = Progress(len(missing))

@@ -125,15 +125,15 @@ def _add_compiler_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--jobs", type=_jobs, default=len(os.sched_getaffinity(0)), metavar="N",
                         help="compilers at a time; as many as CPUs by default")
     parser.add_argument("--cc", type=library.named, metavar="CC",
-                        help="compiler; by default $CXX or c++, for bitcode clang++, for the other "
-                             "architecture its GCC, aarch64-linux-gnu-g++")
+                        help="compiler; by default $CXX or c++, for the other architecture its GCC, "
+                             "aarch64-linux-gnu-g++, and for bitcode clang++")
     parser.add_argument("--cache", type=library.named_path, metavar="DIR",
                         help="what was built is kept here; by default ~/.cache/ukernel-tiles")
 
 
 def _options(arguments: argparse.Namespace, kind: str, self_contained: bool, without_grid: bool
              ) -> Options:
-    cc = arguments.cc or os.environ.get("CXX") or default_compiler(arguments.arch, kind)
+    cc = arguments.cc or default_compiler(arguments.arch, kind)
     return Options(arguments.arch, arguments.out.absolute(),
                    (arguments.cache or _default_cache()).absolute(), arguments.jobs, cc, kind,
                    self_contained, without_grid)

@@ -15,8 +15,10 @@ import tempfile
 import time
 import unittest
 from pathlib import Path
+from unittest import mock
 
 from generator import library
+from generator.build import default_compiler
 from generator.objects import write_archive
 from tests.generator.support import ARCH, COMPILER, generator_command, main, other_arch, run_generator
 
@@ -25,7 +27,7 @@ _COMPILER = """\
 #!/bin/sh
 here={here}
 case "$*" in
-  --version) ;;
+  --version|-dumpmachine) ;;
   *x++-header*|*c++-header*) ;;
   *)
     for word; do case "$word" in *.cc) echo "$word" >> "$here/compiled";; esac; done
@@ -289,7 +291,7 @@ class CacheTest(BuildCase):
     def test_another_compiler_is_another_entry(self) -> None:
         self.build([_GENERATED])
         self.compiled()
-        self.cc.write_text(self.cc.read_text().replace("--version) ;;", "--version) echo other;;"))
+        self.cc.write_text(self.cc.read_text().replace("--version|-dumpmachine) ;;", "--version) echo other;;"))
         self.build([_GENERATED])
         self.assertEqual(self.compiled(), [f"{_GENERATED_SYMBOL}.cc"])
 
@@ -463,6 +465,34 @@ class ErrorTest(BuildCase):
                 ([], "arguments are required: command")):
             with self.subTest(arguments[-2:]):
                 self.assert_refused(message, *arguments)
+
+    def test_a_compiler_for_another_architecture(self) -> None:
+        """Is refused before anything is compiled."""
+        manifest = self.directory / "neon.txt"
+        manifest.write_text("mmt4d f32f32f32 3x5x2 neon\n")
+        for kind in ("archive", "obj"):
+            self.assert_refused(r"/g\+\+ compiles for x86_64-[\w-]+, not arm_64; --cc names another",
+                                *self.arguments([]), "--manifest", str(manifest), "--arch", "arm_64",
+                                "--cc", "g++", "--emit", kind)
+        self.assertFalse(self.cache.exists())
+
+    def test_the_compiler_of_the_environment(self) -> None:
+        """Is for this machine's code, and --cc goes before it."""
+        names = {("x86_64", "archive"): self.cc, ("x86_64", "obj"): self.cc, ("x86_64", "bitcode"): "clang++",
+                 ("x86_64", "inline-bitcode"): "clang++", ("arm_64", "archive"): "aarch64-linux-gnu-g++",
+                 ("arm_64", "bitcode"): "clang++"}
+        with mock.patch.dict(os.environ, {"CXX": str(self.cc)}):
+            self.assertEqual({key: default_compiler(*key) for key in names},
+                             {key: str(name) for key, name in names.items()})
+            plain = self.arguments([_GENERATED])
+            at = plain.index("--cc")
+            for arguments in (plain[:at] + plain[at + 2:], [*plain, "--cc", COMPILER]):
+                ran = run_generator(*arguments)
+                self.assertEqual((ran.returncode, ran.stderr), (0, ""))
+                self.assertEqual(self.compiled(), [f"{_GENERATED_SYMBOL}.cc"] * ("--cc" not in arguments))
+                shutil.rmtree(self.cache)
+        with mock.patch.dict(os.environ, {"CXX": ""}):
+            self.assertEqual(default_compiler("x86_64", "obj"), "c++")
 
     def test_no_home_for_the_cache(self) -> None:
         arguments = self.arguments([_GENERATED])
