@@ -11,7 +11,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, cached_property, partial
@@ -164,17 +163,18 @@ class Compiler:
 # ---------------------------------------------------------------- progress
 
 class Progress:
-    """A line on the terminal, once the work has taken a second."""
+    """A line on the terminal for work that takes longer than a second."""
+
+    SECONDS = 1.0  # from one text to the next
 
     def __init__(self, total: int) -> None:
-        self.total, self.done, self.start = total, 0, time.monotonic()
+        self.total = total
         self.shown = False
 
-    def step(self) -> None:
-        self.done += 1
-        if sys.stderr.isatty() and time.monotonic() - self.start > 1:
+    def show(self, done: int) -> None:
+        if sys.stderr.isatty():
             self.shown = True
-            print(f"\r{self.done} of {self.total} files", end="", file=sys.stderr, flush=True)
+            print(f"\r{done} of {self.total} files", end="", file=sys.stderr, flush=True)
 
     def close(self) -> None:
         if self.shown:
@@ -264,7 +264,7 @@ class Build:
             return
         if self.compiler:
             self.compiler.check_target(self.options.arch)
-        from concurrent.futures import ThreadPoolExecutor, as_completed
+        from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
         self.options.cache.mkdir(parents=True, exist_ok=True)
         progress = Progress(len(missing))
         with tempfile.TemporaryDirectory(dir=self.options.cache, prefix=".partial-") as directory:
@@ -277,9 +277,13 @@ class Build:
                 missing.sort(key=lambda unit: unit.has_intrinsics)
                 made = [pool.submit(self._make_one, scratch, unit, headers.get(unit.level))
                         for unit in missing]
-                for future in as_completed(made):
-                    future.result()
-                    progress.step()
+                pending = set(made)
+                while pending:
+                    done, pending = wait(pending, progress.SECONDS, FIRST_EXCEPTION)
+                    for future in done:
+                        future.result()
+                    if pending:
+                        progress.show(len(made) - len(pending))
             finally:
                 pool.shutdown(cancel_futures=True)
                 progress.close()

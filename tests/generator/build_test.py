@@ -277,6 +277,32 @@ class OutputTest(BuildCase):
         self.assertIsNone(row["code_bytes"])
 
 
+class ProgressTest(BuildCase):
+    def shown(self) -> str:
+        """What a build of three files on one core writes to the terminal that its errors go to."""
+        here, terminal = os.openpty()
+        try:
+            ran = subprocess.run(generator_command(*self.arguments(_THREE, "--jobs", "1")), cwd=library.ROOT,
+                                 stderr=terminal)
+            self.assertEqual(ran.returncode, 0)
+            os.set_blocking(here, False)
+            return os.read(here, 10_000).decode()
+        except BlockingIOError:
+            return ""
+        finally:
+            os.close(here)
+            os.close(terminal)
+
+    def test_slow_compilations_show_that_something_happens(self) -> None:
+        self.cc.write_text(self.cc.read_text().replace("sleep 1", "sleep 1.4"))
+        (self.directory / "slow").touch()
+        shown = self.shown()
+        self.assertTrue(shown.startswith("\r0 of 3 files\r"), repr(shown))
+        self.assertIn("\r2 of 3 files\r", shown)
+        self.assertTrue(shown.endswith("\r\033[K"), repr(shown))
+        self.assertEqual(self.shown(), "")  # from the cache
+
+
 class CacheTest(BuildCase):
     def test_nothing_is_compiled_twice(self) -> None:
         self.build([_GENERATED])
