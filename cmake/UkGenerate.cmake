@@ -52,7 +52,9 @@ execute_process(
   COMMAND ${UK_PYTHON} -m generator library
     --arch ${UK_ARCH} --out ${UK_GENERATED_DIR}/${UK_ARCH} ${manifests} ${extra}
   WORKING_DIRECTORY ${PROJECT_SOURCE_DIR} RESULT_VARIABLE result ERROR_VARIABLE error)
-if(NOT result EQUAL 0)
+if(NOT result MATCHES "^[0-9]+$")  # no exit status, but why there is none
+  message(FATAL_ERROR "UK_PYTHON, ${UK_PYTHON}, cannot be run: ${result}")
+elseif(NOT result EQUAL 0)
   message(FATAL_ERROR "The tiles of UK_GENERATE could not be generated. ${error}")
 endif()
 # Which they are: in a directory that others use too, the rest is not this build's.

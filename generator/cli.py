@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import signal
 import sys
 from pathlib import Path
@@ -27,8 +28,8 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _jobs(text: str) -> int:
-    if not text.isdecimal() or int(text) == 0:
-        raise argparse.ArgumentTypeError(f"'{text}' is not a number of jobs")
+    if not re.fullmatch("0*[1-9][0-9]{0,8}", text):
+        raise argparse.ArgumentTypeError(f"{library.quoted(text)} is not a number of jobs")
     return int(text)
 
 
@@ -181,10 +182,13 @@ def _link(arguments: argparse.Namespace) -> int:
 def _library(arguments: argparse.Namespace) -> None:
     extra = []
     for text in arguments.tile:
-        request = parse_line(text)
-        if not request:
-            raise RequestError(f"'{text}' is not a request")
-        extra.append(find_answer(request.tile(arguments.arch)).tile)
+        try:
+            request = parse_line(text)
+            if not request:
+                raise RequestError("it is not a request")
+            extra.append(find_answer(request.tile(arguments.arch)).tile)
+        except RequestError as error:
+            raise RequestError(f"{library.quoted(text)}: {error}") from None
     asked = read_manifests(arguments.manifest)
     extra += [answer.tile for answer in _answers(asked, arguments.arch).values()]
     load_emit()  # says so where Jinja2 is missing

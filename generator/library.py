@@ -194,7 +194,7 @@ def levels(arch: str) -> dict[str, Level]:
 def levels_served_by(arch: str, name: str) -> list[Level]:
     """The level and all that a CPU of this level can also run, best first."""
     if name not in levels(arch):
-        raise RequestError(f"unknown level '{name}'; there are {', '.join(levels(arch))}")
+        raise RequestError(f"unknown level {quoted(name)}; there are {', '.join(levels(arch))}")
     features = levels(arch)[name].features
     usable = [level for level in levels(arch).values() if level.features <= features]
     return sorted(usable, key=lambda level: (level.name == name, level.rank), reverse=True)

@@ -39,7 +39,7 @@ def level_of_cpu(arch: str, name: str) -> frozenset[str]:
     features: frozenset[str] = frozenset()
     for part in name.split("+"):
         if part not in levels:
-            raise RequestError(f"unknown level '{part}'; there are {', '.join(levels)}")
+            raise RequestError(f"unknown level {library.quoted(part)}; there are {', '.join(levels)}")
         features |= levels[part].features
     return features
 
@@ -256,7 +256,7 @@ def query_row(arch: str, level: str, type_name: str, m: int, n: int, k: int, fix
     """The row whose shape is the answer, and which a call with that shape uses; by default of a library
     without extra tiles. Sizes <= 0 are unknown; fixed members other than 0 are already decided."""
     if type_name not in TYPES:
-        raise RequestError(f"unknown type '{type_name}'; there are {', '.join(TYPES)}")
+        raise RequestError(f"unknown type {library.quoted(type_name)}; there are {', '.join(TYPES)}")
     for name, fixed in (("M0", fixed_m0), ("N0", fixed_n0), ("K0", fixed_k0)):
         if fixed < 0:
             raise RequestError(f"{name} = {fixed} is negative")
@@ -287,7 +287,7 @@ def query_tile_sizes(arch: str, level: str, type_name: str, m: int, n: int, k: i
 def _size(text: str) -> int:
     """A uk_index_t."""
     if not re.fullmatch(r"-?[0-9]{1,19}", text) or not -2**63 <= int(text) < 2**63:
-        raise argparse.ArgumentTypeError(f"{text!a} is not a size")
+        raise argparse.ArgumentTypeError(f"{library.quoted(text)} is not a size")
     return int(text)
 
 

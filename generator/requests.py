@@ -9,7 +9,7 @@ from typing import Iterable
 
 from generator import library
 from generator.copy_tile import CopyCode, CopyTile, copy_level
-from generator.library import AnyTile, HandRow
+from generator.library import AnyTile, HandRow, quoted
 from generator.model import TYPES, Primitive, RequestError, Tile
 from generator.select import choose_primitive
 
@@ -53,15 +53,15 @@ class Asked:
 
 def make_request(op: str, type_name: str, shape: str, level: str, options: list[str]) -> Request:
     if op not in OPS:
-        raise RequestError(f"unknown op {op!a}; there are {', '.join(OPS)}")
+        raise RequestError(f"unknown op {quoted(op)}; there are {', '.join(OPS)}")
     for word in (type_name, level):  # messages are a line each, and show what they are about
-        if not re.fullmatch(r"\w+", word, re.ASCII):
-            raise RequestError(f"{word!a} is neither a type nor a level")
+        if not re.fullmatch(r"\w{1,40}", word, re.ASCII):
+            raise RequestError(f"{quoted(word)} is neither a type nor a level")
     form, option = ("M0xN0xK0", "f32acc") if op == "mmt4d" else ("tile0xtile1", "t")
     if not re.fullmatch("x".join([r"[0-9]{1,9}"] * (form.count("x") + 1)), shape):
-        raise RequestError(f"{shape!a} is not a shape of {op}, {form}")
+        raise RequestError(f"{quoted(shape)} is not a shape of {op}, {form}")
     if options not in ([], [option]):
-        raise RequestError(f"{' '.join(options)!a} is not an option of {op}, which has '{option}'")
+        raise RequestError(f"{quoted(' '.join(options))} is not an option of {op}, which has '{option}'")
     return Request(op, type_name, tuple(map(int, shape.split("x"))), level, "".join(options))
 
 
@@ -71,7 +71,7 @@ def _parse_text(line: str) -> Request:
         op, type_name, shape, *rest = words
         level = rest.pop(0 if op == "mmt4d" else -1)
         return make_request(op, type_name, shape, level, rest)
-    raise RequestError(f"{line!a} is not a request: 'mmt4d s8s8s32 12x32x4 avx512_vnni [f32acc]' or "
+    raise RequestError(f"{quoted(line)} is not a request: 'mmt4d s8s8s32 12x32x4 avx512_vnni [f32acc]' or "
                        "'pack x32 8x1 [t] avx2_fma'")
 
 
@@ -95,7 +95,7 @@ def _parse_json(line: str) -> Request:
         texts.append(value)
     for name, value in fields.items():
         if name not in ("f32acc", "t"):
-            raise RequestError(f"a request has no member {name!a}")
+            raise RequestError(f"a request has no member {quoted(name)}")
         if not isinstance(value, bool):
             raise RequestError(f"'{name}' is neither true nor false")
     return make_request(*texts, [name for name, value in fields.items() if value])

@@ -468,6 +468,18 @@ class ErrorTest(BuildCase):
                                     *self.arguments([_GENERATED, line]))
         self.assertEqual(self.compiled(), [])
 
+    def test_long_words_and_lines_are_shortened(self) -> None:
+        long = "a" * 100_000
+        fields = {"op": "mmt4d", "type": "s8s8s32", "shape": "1x1x1", "level": "avx2_fma"}
+        for line in (long, f"{long} s8s8s32 1x1x1 avx2_fma", f"mmt4d {long} 1x1x1 avx2_fma",
+                     f"mmt4d s8s8s32 {long} avx2_fma", f"mmt4d s8s8s32 1x1x1 {long}",
+                     f"mmt4d s8s8s32 1x1x1 avx2_fma {long}", f"pack {long} 1x1 avx2_fma",
+                     json.dumps({**fields, long: 1}), json.dumps({**fields, "type": long}),
+                     json.dumps({**fields, "shape": long})):
+            with self.subTest(line[:20]):
+                self.assert_refused(rf"manifest.txt:1: [^\n]*a\.\.\.[^\n]{{0,150}}", *self.arguments([line]))
+                self.assertLess(len(run_generator(*self.arguments([line])).stderr), 400)
+
     def test_wrong_command_lines(self) -> None:
         good = self.arguments([_GENERATED])
         nothing = str(self.directory / "nothing")

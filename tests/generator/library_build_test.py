@@ -210,10 +210,13 @@ class SourcesTest(unittest.TestCase):
     def test_a_wrong_request_changes_nothing(self) -> None:
         self.generate()
         before = self.files()
-        for wrong in ("mmt4d f32f32f32 65x16x1 avx2_fma", "mmt4d f32f32 8x8x1 sse2", "nonsense", "# no"):
-            ran = self.generate("--tile", wrong)
+        for wrong, reason in (("mmt4d f32f32f32 65x16x1 avx2_fma", "M0 = 65 is out of range, 1 to 64"),
+                              ("mmt4d f32f32 8x8x1 sse2", "unknown type 'f32f32'; there are "),
+                              ("nonsense", "'nonsense' is not a request: "), ("# no", "it is not a request")):
+            ran = self.generate("--tile", EXTRA, "--tile", wrong)
             self.assertEqual(ran.returncode, 2, wrong)
             self.assertEqual(len(ran.stderr.splitlines()), 1, ran.stderr)
+            self.assertTrue(ran.stderr.startswith(f"generator: '{wrong}': {reason}"), ran.stderr)
         self.assertEqual(self.generate("--manifest", "nosuch.txt").returncode, 2)
         self.assertEqual(self.files(), before)
 
@@ -256,7 +259,7 @@ class ConfigureTest(unittest.TestCase):
     def test_a_wrong_tile_stops_it(self) -> None:
         code, text = self.configure("-DUK_EXTRA_TILES=mmt4d f32f32f32 9x48x17 avx2_fma")
         self.assertNotEqual(code, 0)
-        self.assertIn("K0 = 17 is out of range, 1 to 16", text)
+        self.assertIn("'mmt4d f32f32f32 9x48x17 avx2_fma': K0 = 17 is out of range, 1 to 16", text)
 
     def test_without_the_generator(self) -> None:
         code, text = self.configure("-DUK_GENERATE=OFF")
@@ -277,6 +280,11 @@ class ConfigureTest(unittest.TestCase):
                 self.skipTest("no other Python with Jinja2 on this machine")
             self.assertEqual(code, 0, text)
             self.assertTrue((self.build / "generated" / ARCH / "tiles.inc").exists())
+
+    def test_a_python_that_cannot_be_run(self) -> None:
+        code, text = self.configure("-DUK_PYTHON=/nosuch/python3")
+        self.assertNotEqual(code, 0)
+        self.assertIn("UK_PYTHON, /nosuch/python3, cannot be run: No such file or directory", text)
 
     def test_no_python_at_all(self) -> None:
         code, text = self.configure("-DUK_PYTHON=", "-DUK_PYTHON_CANDIDATES=/nosuch/python3")
