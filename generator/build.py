@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, cached_property, partial
@@ -108,6 +109,10 @@ def default_compiler(arch: str, kind: str) -> str:
     return f"{_TRIPLES[arch]}-g++"
 
 
+def _flags(arch: str, level: str, compiler_id: str) -> list[str]:
+    return ["-std=c++17", "-O3", *library.compiler_flags(arch, level, compiler_id)]
+
+
 @dataclass(frozen=True)
 class Compiler:
     path: str
@@ -144,8 +149,9 @@ class Compiler:
         if not asked.returncode and re.fullmatch(r"\w+(-\w+)+", machine) and not _is_for(machine, arch):
             raise RequestError(f"{self.path} compiles for {machine}, not {arch}; --cc names another")
 
+    @cache
     def flags(self, arch: str, level: str, kind: str) -> list[str]:
-        return [*self.target_flags(arch), "-std=c++17", "-O3", *library.compiler_flags(arch, level, self.id),
+        return [*self.target_flags(arch), *_flags(arch, level, self.id),
                 *(["-emit-llvm"] if is_bitcode(kind) else [])]
 
     def run(self, what: str, directory: Path, arguments: list[str]) -> None:
@@ -215,6 +221,20 @@ def tile_unit(answer: Answer) -> Unit:
 _PRECOMPILE_FROM = 4
 
 
+_PARTIAL = ".partial-"  # directories of files that are not finished
+_LEFT_AFTER = 24 * 60 * 60  # seconds
+
+
+def _remove_left_behind(cache: Path) -> None:
+    """What builds that were killed had begun; no compilation takes so long."""
+    for path in cache.glob(f"{_PARTIAL}*"):
+        try:
+            if path.stat().st_mtime < time.time() - _LEFT_AFTER:
+                shutil.rmtree(path)
+        except OSError:  # another build removes it, or it is none of ours
+            pass
+
+
 def _header(level: str) -> str:
     return f"{level}.h"
 
@@ -266,8 +286,9 @@ class Build:
             self.compiler.check_target(self.options.arch)
         from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
         self.options.cache.mkdir(parents=True, exist_ok=True)
+        _remove_left_behind(self.options.cache)
         progress = Progress(len(missing))
-        with tempfile.TemporaryDirectory(dir=self.options.cache, prefix=".partial-") as directory:
+        with tempfile.TemporaryDirectory(dir=self.options.cache, prefix=_PARTIAL) as directory:
             scratch = Path(directory)
             pool = ThreadPoolExecutor(self.options.jobs)
             try:
@@ -368,13 +389,16 @@ def make_index(options: Options, compiler: Compiler | None, asked: dict[Request,
         file = None  # it is in the library
         if symbol in files:
             file = archive if options.kind == "archive" else files[symbol].name
-        features = library.levels(options.arch)[answer.tile.isa].features
+        level = answer.tile.isa
+        features = library.levels(options.arch)[level].features
+        flags = (compiler.flags(options.arch, level, options.kind) if compiler else
+                 _flags(options.arch, level, "GNU"))
         rows.append({
             "request": request.text, "count": asked[request].count,
             "requested_symbol": answer.asked.symbol, "symbol": symbol, "note": answer.note,
             "origin": answer.origin, "file": file, "features": sorted(features),
             "numerics": answer.how.numerics, "layout": layout(answer.tile),
-            "code_bytes": code_bytes.get(symbol)})
+            "flags": flags, "code_bytes": code_bytes.get(symbol)})
     return {"arch": options.arch, "emit": options.kind,
             "archive": archive if options.kind == "archive" else None,
             "compiler": compiler and compiler.version.partition("\n")[0], "requests": rows}
@@ -430,7 +454,7 @@ def write_output(options: Options, files: list[Path], index: dict, archive: str)
     out.parent.mkdir(parents=True, exist_ok=True)  # names the file that is in its way
     out.mkdir(exist_ok=True)
     # In the output itself: what is beside it may be another file system, or not ours to write.
-    with _one_at_a_time(out), tempfile.TemporaryDirectory(dir=out, prefix=".partial-") as scratch:
+    with _one_at_a_time(out), tempfile.TemporaryDirectory(dir=out, prefix=_PARTIAL) as scratch:
         ready = Path(scratch)
         if options.kind == "archive":
             write_archive(ready / archive, files)

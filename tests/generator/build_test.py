@@ -18,7 +18,7 @@ from pathlib import Path
 from unittest import mock
 
 from generator import library
-from generator.build import default_compiler
+from generator.build import Compiler, default_compiler
 from generator.objects import write_archive
 from tests.generator.support import ARCH, COMPILER, generator_command, main, other_arch, run_generator
 
@@ -269,6 +269,17 @@ class OutputTest(BuildCase):
         rows = self.build([_GENERATED, _HAND], "--emit", "cpp", "--self-contained")
         for row in rows:
             self.assertIn(row["symbol"], (self.out / row["file"]).read_text())
+            self.assertIsNone(row["code_bytes"])
+
+    def test_sources_compile_with_the_flags_of_the_index(self) -> None:
+        first, = self.build([_GENERATED], "--emit", "obj")
+        row, = self.build([_GENERATED], "--emit", "cpp")
+        made = self.directory / "tile.o"
+        for flags in (first["flags"], *([row["flags"]] if Compiler.find(COMPILER).id == "GNU" else [])):
+            subprocess.run([COMPILER, *flags, f"-I{library.ROOT}", "-c", self.out / row["file"], "-o", made],
+                           check=True)
+            self.assertEqual(_symbols(made), {_GENERATED_SYMBOL})
+        self.assertLessEqual({"-mavx2", "-mfma", "-ffp-contract=off"}, set(row["flags"]))
 
     @unittest.skipUnless(shutil.which("clang++"), "no clang++")
     def test_bitcode(self) -> None:
@@ -378,6 +389,18 @@ class CacheTest(BuildCase):
                 Path(f"{made}.sha256").write_text(hashlib.sha256(wrong).hexdigest())
                 self.build([_GENERATED], "--emit", kind, *more)
                 self.assertEqual(self.outputs(), first)
+
+    def test_what_killed_builds_left_goes_after_a_day(self) -> None:
+        old, young = self.cache / ".partial-old", self.cache / ".partial-young"
+        for directory in (old, young):
+            directory.mkdir(parents=True)
+            (directory / "tile.o").touch()
+        other = self.cache / ".partial-file"
+        other.touch()
+        for path in (old, other):
+            os.utime(path, (0, time.time() - 25 * 60 * 60))
+        self.build([_GENERATED])
+        self.assertEqual((old.exists(), young.exists(), other.exists()), (False, True, True))
 
     def test_what_is_no_file_in_the_cache(self) -> None:
         self.build([_GENERATED])
