@@ -89,6 +89,11 @@ class Cell:
         """ukernel's speed by the best peer's."""
         return min(self.peers.values())
 
+    @property
+    def packing_seconds(self) -> float:
+        """Of all weights, ahead of any product."""
+        return self.figures["pack"] * self.seconds
+
     def uncertainty_of(self, name: str) -> float:
         return uncertainty_of(name, self.figures.__getitem__)
 
@@ -127,7 +132,9 @@ def read(paths: Iterable[Path]) -> Results:
 def _needed(match: Match[str], entry: dict[str, object]) -> Iterator[str]:
     """The figures that a cell must have, positive."""
     yield from ("real_time", "cells_of_kind", "pairs", "GFLOP/s")
-    ratios = ["peak%"] + ["read%"] * bool(match["cold"]) + ["gain"] * (match["threads"] == "2")
+    packs_ahead = match["form"] in ("nk", "kn") and match["threads"] == "1"
+    ratios = (["peak%"] + ["read%"] * bool(match["cold"]) + ["pack"] * packs_ahead
+              + ["gain"] * (match["threads"] == "2"))
     for name in entry:
         if name.endswith(PEER_SPEED):
             yield name
@@ -228,11 +235,9 @@ def _cold(results: Results, missing: Missing) -> list[str]:
 
 
 def calls_until_packing_pays(packed: Cell, unpacked: Cell) -> str:
-    """Packing costs what `unpacked` takes longer than `packed`; each call then saves what the best peer
-    needs more for unpacked weights."""
-    packing = unpacked.seconds - packed.seconds
+    """Each call with packed weights saves what the best peer needs more for unpacked ones."""
     saved = unpacked.seconds * unpacked.ratio - packed.seconds
-    return "never" if saved <= 0 else str(max(1, math.ceil(packing / saved)))
+    return "never" if saved <= 0 else str(max(1, math.ceil(unpacked.packing_seconds / saved)))
 
 
 def _packing(results: Results, missing: Missing) -> list[str]:
@@ -245,11 +250,11 @@ def _packing(results: Results, missing: Missing) -> list[str]:
             if cell.m > SMALL_M or not other or not best:
                 continue
             # The time of a call is as certain as the peak's by it.
-            judged = {**cell.uncertainties("peak%", best),
+            judged = {**cell.uncertainties("peak%", "pack", best),
                       f"peak% of {FORMS['rows']}": other.uncertainty_of("peak%")}
             if missing.is_certain(cell, "packing", judged):
                 rows.append([cell.type, cell.shape, FORMS[form],
-                             f"{1e3 * (cell.seconds - other.seconds):.2f}",
+                             f"{1e3 * cell.packing_seconds:.2f}",
                              f"{1e3 * other.seconds:.2f}",
                              f"{1e3 * cell.seconds * cell.ratio:.2f} ({best})",
                              calls_until_packing_pays(other, cell)])

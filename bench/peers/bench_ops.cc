@@ -42,6 +42,7 @@ constexpr char kHelp[] =
     "  peak%     of the rate of the best instruction, on registers alone, on as many threads\n"
     "  read%     of the rate of reading the same packed weights (cold)\n"
     "  bound%    of what the lower of the two permits (cold)\n"
+    "  pack      the time to pack all weights ahead, by ukernel's (nk and kn, one thread)\n"
     "  scaling   ukernel's gain from the second thread, by the peak's (two threads)\n"
     "  <name>    ukernel's speed by that contestant's, the median of pairs of adjacent slices;\n"
     "            <name>_GFLOP/s is its own. 'naive' is ukernel's tile in two plain loops.\n"
@@ -82,6 +83,8 @@ struct Cell {
     return std::string(type->name) + "/" + shape.name() + "/" + form_name + (cold ? "/cold" : "") +
            "/threads:" + std::to_string(threads);
   }
+  // Whether the question is after how many calls that pays.
+  bool packs_weights_ahead() const { return form == UK_FORM_WHOLE && threads == 1; }
   // All but the shape.
   auto kind() const { return std::tuple(type, form, weights_are_k_by_n, cold, threads); }
 };
@@ -127,6 +130,9 @@ class Operation {
                      read(weights.data + copy * weights.copy_bytes,
                           weights.copy_bytes / kReadBlock);
                    });
+  }
+  Entrant pack_entrant() const {
+    return Entrant(1, kSliceSeconds, [this](int, int64_t) { pack_weights(data_); });
   }
   void compute() const {
     run_on_threads(callers(), [this](int thread) { contestant_->run(data_, 0, thread); });
@@ -227,6 +233,7 @@ class Yardsticks {
       : cell_(cell), peak_(loop) {
     entrants_.push_back(peak_.on(cell.threads));
     if (cell.cold) entrants_.push_back(own.read_entrant());
+    if (cell.packs_weights_ahead()) entrants_.push_back(own.pack_entrant());
     if (cell.threads > 1) {
       uk_problem_t on_one = problem;
       on_one.threads = 1;
@@ -246,6 +253,7 @@ class Yardsticks {
       highest = std::max(highest, report_ratio(counters, "read%", pairs[1], 100));
       counters["bound%"] = highest;
     }
+    if (cell_.packs_weights_ahead()) report_ratio(counters, "pack", pairs[1], 1);
     if (cell_.threads > 1) {
       // Both peaks are known by the same operation, whose time cancels out.
       const double peak_gain =

@@ -187,6 +187,11 @@ const uk_tile_row_t* tile_of(const void* operation) {
   return static_cast<const Operation*>(operation)->tile;
 }
 
+void pack_weights(void* operation) {
+  const Operation& op = as_operation(operation);
+  must(pack_part(op.rhs, op.problem.weights, op.copy(0), op.problem.cpu_data, 0, 1));
+}
+
 PackedWeights packed_weights_of(const void* operation) {
   const auto& op = *static_cast<const Operation*>(operation);
   return {op.packed_weights.data(), op.copy_bytes, op.problem.copies};

@@ -17,6 +17,9 @@ extern const uk_contestant_t kNaive;
 // The tile that either uses in an operation.
 const uk_tile_row_t* tile_of(const void* operation);
 
+// Packs all weights of kUkernel's operation, to where those of several products would stay.
+void pack_weights(void* operation);
+
 // All copies of an operation's packed weights, one behind the other.
 struct PackedWeights {
   const char* data;
