@@ -95,8 +95,11 @@ std::string json_row(const Row& row) {
 
 void print_header(const Setting& setting, const Options& options) {
   constexpr double kMiB = 1 << 20;
-  std::printf("Llama-2-7B layers on %s, %d thread%s\n", setting.cpu.c_str(), options.threads,
-              options.threads == 1 ? "" : "s");
+  const std::time_t now = std::time(nullptr);
+  char date[sizeof("2000-01-01")] = "";
+  std::strftime(date, sizeof(date), "%Y-%m-%d", std::localtime(&now));
+  std::printf("Llama-2-7B layers on %s, %d thread%s, %s\n", setting.cpu.c_str(), options.threads,
+              options.threads == 1 ? "" : "s", date);
   std::printf("Levels in use: %s. memcpy of 256 MiB: %.1f GB/s a thread.\n", setting.levels.c_str(),
               setting.memcpy_bytes_per_second / 1e9);
   std::printf("Each call takes the next copy of the weights; the copies exceed %.0f MiB, ",
