@@ -56,6 +56,14 @@ class WorstTilesTest(unittest.TestCase):
                          (ABSENT_LEVEL, "", "skipped avx512_fp16: this CPU lacks it\n"))
         self.assertEqual(self.run_on("avx512_fp16", "avx512_vnni")[0], ABSENT_LEVEL)
 
+    def test_nibbles_by_bytes_of_the_same_shape(self) -> None:
+        def tile(name: str, speed: float) -> dict[str, object]:
+            return {"name": f"uk_mmt4d_tile_{name}_{ARCH}_avx2_fma/L1", "GOP/s": speed, "peak%": 50}
+
+        self.program("avx2_fma", 0, tile("s8s4s32_4x16x8", 90), tile("s8s8s32_4x16x2", 80), tile("s8s8s32_4x16x4", 100),
+                     tile("s8s4s32_8x16x8", 160), tile("s8s8s32_8x16x2", 100), tile("s8s4s32_2x16x8", 1))
+        self.assertIn("| avx2_fma | 2 | 1.20 | 0.90 at 4x16 |", self.run_on("avx2_fma")[1])
+
     def test_no_tile_below_its_peak(self) -> None:
         self.program("avx2_fma", ABOVE_PEAK, {"name": f"{TILE}/L1", "error_occurred": True})
         self.assertEqual(self.run_on("avx2_fma"), ("no tile was measured", "", ""))

@@ -6,8 +6,9 @@ BENCH_DIR is the `bench` folder of a build: its bench_<arch>_<level> measure eac
 of the type's instruction. Of the tiles with at least 64 results, those are listed that stay under
 60 % of it, beside the bound that the planner computes for them (generator/plan.py) and what it is
 made of: the farthest from it. Speeds and peaks are the best of N passes, which take turns over all
-tiles: what shares the core disturbs one for seconds. --update writes the table between the lines
-<!-- worst --> and <!-- /worst --> of a Markdown file. The exit code is 77 if the CPU has none of the levels.
+tiles: what shares the core disturbs one for seconds. A second table has how fast s8s4s32 is by s8s8s32.
+--update writes the tables between the lines <!-- worst --> and <!-- /worst --> of a Markdown file. The exit
+code is 77 if the CPU has none of the levels.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import sys
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
+from statistics import geometric_mean
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
@@ -80,8 +82,7 @@ def measure(directory: Path, level: str, repeat: int) -> dict[str, tuple[float, 
     return best
 
 
-def measured_tiles(directory: Path, levels: list[str], repeat: int) -> list[Measured]:
-    core = core_name()
+def measured_speeds(directory: Path, levels: list[str], repeat: int) -> dict[Tile, tuple[float, float]]:
     of_levels = [measure(directory, level, repeat) for level in levels]
     if all(of_level is None for of_level in of_levels):
         sys.exit(ABSENT_LEVEL)  # which has been said
@@ -89,6 +90,11 @@ def measured_tiles(directory: Path, levels: list[str], repeat: int) -> list[Meas
               for of_level in of_levels for symbol, of_tile in (of_level or {}).items()}
     if not speeds:
         sys.exit("no tile was measured")
+    return speeds
+
+
+def measured_tiles(speeds: dict[Tile, tuple[float, float]]) -> list[Measured]:
+    core = core_name()
     # No peak exceeds what the ports give, but those of several instructions may miss it: the best tell the clock.
     gigahertz = max(peak / 2 / _peak_products_per_cycle(tile, core) for tile, (_, peak) in speeds.items())
     found = []
@@ -116,6 +122,28 @@ def report(measured: list[Measured]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def nibble_ratios(speeds: dict[Tile, tuple[float, float]]) -> str:
+    """How fast s8s4s32 is by s8s8s32, of equal levels, M0 and N0, each with its fastest K0."""
+    fastest: dict[tuple[str, str, int, int], float] = {}
+    for tile, (speed, _) in speeds.items():
+        key = tile.type.name, tile.isa, tile.m0, tile.n0
+        fastest[key] = max(speed, fastest.get(key, 0))
+    ratios: dict[str, dict[str, float]] = {}
+    for (name, level, m0, n0), speed in fastest.items():
+        wide = fastest.get(("s8s8s32", level, m0, n0))
+        if name == "s8s4s32" and wide:
+            ratios.setdefault(level, {})[f"{m0}x{n0}"] = speed / wide
+    if not ratios:
+        return ""
+    lines = ["s8s4s32 by s8s8s32 with the same M0xN0, panels in L1:", "",
+             "| level | shapes | geometric mean | least |", "|---|---|---|---|"]
+    for level, of_level in ratios.items():
+        least = min(of_level, key=of_level.__getitem__)
+        lines.append(f"| {level} | {len(of_level)} | {geometric_mean(of_level.values()):.2f} "
+                     f"| {of_level[least]:.2f} at {least} |")
+    return "\n" + "\n".join(lines) + "\n"
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -125,8 +153,8 @@ def main() -> int:
     parser.add_argument("--repeat", type=passes, default=8, metavar="N", help="passes, 8 by default")
     parser.add_argument("--update", type=Path, metavar="FILE", help="put the table there")
     options = parser.parse_args()
-    table = report(measured_tiles(options.bench, options.level or list(PRIMITIVES),
-                                  options.repeat))
+    speeds = measured_speeds(options.bench, options.level or list(PRIMITIVES), options.repeat)
+    table = report(measured_tiles(speeds)) + nibble_ratios(speeds)
     print(table)
     if options.update:
         replace_block(options.update, "worst", table)
