@@ -188,14 +188,10 @@ class _Names:
         if has_vnni:
             sums = f"{self.mm}_dpbusd{infix}_epi32({{sums}}, {byte}, {{x}})"
             cost = Cost(1)
-        elif self.bits > 128:
+        else:
             sums = (f"{self.mm}_add_epi32({{sums}}, {self.mm}_madd_epi16({self.mm}_maddubs_epi16("
                     f"{byte}, {{x}}), {self.mm}_set1_epi16(1)))")
             cost = Cost(2, 1)
-        else:
-            sums = ("_mm_add_epi32({sums}, _mm_madd_epi16(_mm_add_epi16(_mm_srai_epi16({x}, 8), "
-                    f"_mm_srai_epi16(_mm_slli_epi16({{x}}, 8), 8)), _mm_set1_epi16({offset})))")
-            cost = Cost(1, 2, shift=3)
         return {"rhs_offset": offset, "row_sums": sums, "row_sums_cost": cost,
                 "subtract": f"{self.mm}_sub_epi32({{a}}, {{b}})"}
 
@@ -277,27 +273,29 @@ def _nibble_primitives(isa: Isa, has_vnni: bool, infix: str, common: dict) -> li
     def masked(x: str, mask: str) -> str:
         return f"{n.mm}_and_{n.si}({x}, {n.set1(mask)})"
 
-    def as_pairs(x: str) -> tuple[Steps, ...]:
-        return (*((masked(f"{n.mm}_srli_epi32({x}, {4 * p})" if p else x, "0x000F000F"),)
-                  for p in range(3)), (f"{n.mm}_srli_epi16({x}, 12)",))
-
+    as_pairs = (*((masked(f"{n.mm}_srli_epi32({{x}}, {4 * p})" if p else "{x}", "0x000F000F"),)
+                  for p in range(3)), (f"{n.mm}_srli_epi16({{x}}, 12)",))
     swap16 = ("_mm_unpacklo_epi16({x}, _mm_srli_si128({x}, 8))" if isa.vector_bytes == 16 else
               n.reorder(pairs, 2))
     dot_pairs = n.s16_dot(has_vnni, infix)
     dot_pairs["registers"] = dot_pairs.get("registers", 0) + 1  # the mask
     found = [Primitive(
-        isa, TYPES["s16u4s32"], pairs, lhs_unit_bytes=16, rhs_unit_bytes=4, decode=as_pairs("{x}"),
+        isa, TYPES["s16u4s32"], pairs, lhs_unit_bytes=16, rhs_unit_bytes=4, decode=as_pairs,
         decode_cost=Cost(shift=3, any=3), stage_lhs=(swap16,), stage_lhs_cost=Cost(shuffle=2),
         **dot_pairs, **common)]
 
-    s8s4 = {"lhs_unit_bytes": 8, "rhs_unit_bytes": 4, **n.row_sums(8, has_vnni, infix), **common}
+    s8s4 = {"lhs_unit_bytes": 8, "rhs_unit_bytes": 4, **common}
     if isa.vector_bytes == 16:  # no VPMADDUBSW
-        dot_pairs["registers"] += 2  # the sign bits, and a zero with which bytes are widened
-        return found + [Primitive(
-            isa, TYPES["s8s4s32"], pairs, decode=as_pairs(flipped), decode_cost=Cost(shift=3, any=4),
-            stage_lhs=(*n.widen("epi8", "epi16"), swap16), stage_lhs_cost=Cost(shift=1, shuffle=3),
-            **dot_pairs, **s8s4)]
+        def signed_pair(p: int) -> Steps:  # shifts bring the sign along, and leave nothing to subtract
+            x = f"_mm_slli_epi16({{x}}, {12 - 4 * p})" if p < 3 else "{x}"
+            return (f"_mm_srai_epi16({x}, 12)",)
 
+        return found + [Primitive(
+            isa, TYPES["s8s4s32"], pairs, decode=tuple(map(signed_pair, range(4))), decode_cost=Cost(shift=7),
+            stage_lhs=(*n.widen("epi8", "epi16"), swap16), stage_lhs_cost=Cost(shift=1, shuffle=3),
+            **n.s16_dot(has_vnni, infix), **s8s4)]
+
+    s8s4 |= n.row_sums(8, has_vnni, infix)
     if isa.vector_bytes == 64:  # (x ^ 8) & 15 in one instruction
         def nibbles(x: str) -> Steps:
             return (f"_mm512_ternarylogic_epi32({x}, {n.set1('0x08080808')}, "
