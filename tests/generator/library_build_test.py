@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import tempfile
 import unittest
@@ -75,6 +76,15 @@ class SourcesHashTest(unittest.TestCase):
 
 
 class SourcesTest(unittest.TestCase):
+    after_a_run: Path  # without extra tiles, into a directory of its own
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        directory = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(directory.cleanup)
+        cls.after_a_run = Path(directory.name) / "generated"
+        run_generator("library", "--arch", ARCH, "--out", cls.after_a_run)
+
     def setUp(self) -> None:
         directory = tempfile.TemporaryDirectory()
         self.addCleanup(directory.cleanup)
@@ -82,6 +92,9 @@ class SourcesTest(unittest.TestCase):
 
     def generate(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         return run_generator("library", "--arch", ARCH, "--out", self.out, *arguments)
+
+    def start_after_a_run(self) -> None:
+        shutil.copytree(self.after_a_run, self.out, dirs_exist_ok=True)  # and the times of its files
 
     def files(self) -> dict[Path, int]:
         return {path: path.stat().st_mtime_ns for path in self.out.rglob("*") if path.is_file()}
@@ -102,13 +115,13 @@ class SourcesTest(unittest.TestCase):
                 self.assertEqual(sources[row.tile.isa].count(head), 1, row.tile.symbol)
 
     def test_a_second_run_writes_nothing(self) -> None:
-        self.generate()
+        self.start_after_a_run()
         before = self.files()
         self.generate()
         self.assertEqual(self.files(), before)
 
     def test_a_tile_more_changes_its_file_alone(self) -> None:
-        self.generate()
+        self.start_after_a_run()
         before = self.files()
         self.assertEqual(self.generate("--tile", EXTRA).returncode, 0)
         changed = {str(path.relative_to(self.out)).rpartition("_")[0] or path.name
@@ -182,7 +195,7 @@ class SourcesTest(unittest.TestCase):
             self.assertEqual(path.read_text(), "mine")
 
     def test_what_is_missing_or_damaged_is_written_again(self) -> None:
-        self.generate()
+        self.start_after_a_run()
         before = {path: path.read_bytes() for path in self.files()}
         (self.out / "tiles.inc").write_bytes(b"\xff")
         next(self.out.glob("sse2/*.cc")).unlink()
@@ -208,7 +221,7 @@ class SourcesTest(unittest.TestCase):
                          (self.out / "tiles.inc").read_text())
 
     def test_a_wrong_request_changes_nothing(self) -> None:
-        self.generate()
+        self.start_after_a_run()
         before = self.files()
         for wrong, reason in (("mmt4d f32f32f32 65x16x1 avx2_fma", "M0 = 65 is out of range, 1 to 64"),
                               ("mmt4d f32f32 8x8x1 sse2", "unknown type 'f32f32'; there are "),
