@@ -1,13 +1,13 @@
 """The map of what bench_query measured: how good the tile shapes are that uk_query_tile_sizes returns.
 
-python3 bench/query/map.py RESULT.json... [--update FILE]
+python3 bench/query/map.py RESULT.json... [--update FILE [--block NAME]]
 
 RESULT.json are what `bench_query --benchmark_out=RESULT.json` wrote, in one run or in several of parts of
 the cells, on one CPU; of a cell that was measured more than once the most certain counts. A cell's figure
 is the speed of the query's shape in percent of the fastest shape's. The query loses a cell if it is more
 than 5 % behind for certain, by the quartiles of at least five pairs. A cell is disturbed, and in no mean,
-where that cannot be told. --update writes the tables between the lines <!-- query --> and
-<!-- /query --> of a Markdown file.
+where that cannot be told. --update writes the tables between the lines <!-- NAME --> and <!-- /NAME --> of
+a Markdown file, NAME being query unless --block says another.
 """
 
 from __future__ import annotations
@@ -161,12 +161,14 @@ def main() -> int:
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("results", type=Path, nargs="+", metavar="RESULT.json")
     parser.add_argument("--update", type=Path, metavar="FILE", help="put the tables there")
+    parser.add_argument("--block", default="query", metavar="NAME",
+                        help="between <!-- NAME --> and <!-- /NAME --> (default: %(default)s)")
     options = parser.parse_args()
     try:
         tables = report(read(options.results))
         print(tables)
         if options.update:
-            replace_block(options.update, "query", tables)
+            replace_block(options.update, options.block, tables)
     except (RequestError, OSError) as error:
         print(f"map.py: {error}", file=sys.stderr)
         return 2

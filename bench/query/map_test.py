@@ -28,7 +28,7 @@ class QueryMapTest(unittest.TestCase):
     def run_on(self, *cells: dict[str, object]) -> subprocess.CompletedProcess[str]:
         return self.run_on_files({"context": CONTEXT, "benchmarks": cells})
 
-    def run_on_files(self, *contents: object, update: str | None = None
+    def run_on_files(self, *contents: object, update: str | None = None, block: str | None = None
                      ) -> subprocess.CompletedProcess[str]:
         with tempfile.TemporaryDirectory() as directory:
             paths = [Path(directory) / f"result{i}.json" for i in range(len(contents))]
@@ -38,7 +38,7 @@ class QueryMapTest(unittest.TestCase):
             if update is not None:
                 self.document = Path(directory) / "document.md"
                 self.document.write_text(update)
-                options = ["--update", self.document]
+                options = ["--update", self.document, *(["--block", block] if block else [])]
             ran = subprocess.run([sys.executable, ROOT / "bench/query/map.py", *paths, *options],
                                  capture_output=True, text=True)
             self.updated = self.document.read_text() if update is not None else None
@@ -109,6 +109,8 @@ class QueryMapTest(unittest.TestCase):
         self.assertEqual(ran.returncode, 0, ran.stderr)
         self.assertRegex(str(self.updated), r"(?s)^a\n<!-- query -->\na CPU, 2026-01-02\. .*\|\n"
                                             r"<!-- /query -->\nb\n$")
+        self.run_on_files(result, update="<!-- query -->\n<!-- /query -->\n<!-- b -->\n<!-- /b -->\n", block="b")
+        self.assertRegex(str(self.updated), r"^<!-- query -->\n<!-- /query -->\n<!-- b -->\na CPU")
         self.assert_refused(self.run_on_files(result, update="nothing\n"), "wants the lines")
 
     def test_files_of_different_machines_are_refused(self) -> None:
