@@ -22,7 +22,7 @@ from statistics import median
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from bench.results import markdown_table, positive_of, read_cells  # noqa: E402
+from bench.results import Results, judged, markdown_table, positive_of, read_results  # noqa: E402
 from generator.document import replace_block  # noqa: E402
 from generator.model import RequestError  # noqa: E402
 
@@ -49,16 +49,8 @@ class Cell:
         return f"{self.tile0}x{self.tile1}"
 
 
-@dataclass(frozen=True)
-class Results:
-    cpu: str
-    date: str
-    cells: list[Cell]
-
-
-def read(paths: Iterable[Path]) -> Results:
-    (cpu,), date, cells = read_cells(paths, "bench_copies", ("cpu",), _CELL_NAME, _cell, _median)
-    return Results(cpu, date, cells)
+def read(paths: Iterable[Path]) -> Results[Cell]:
+    return read_results(paths, "bench_copies", _CELL_NAME, _cell, _median)
 
 
 def _cell(match: Match[str], entry: dict[str, object]) -> Cell:
@@ -88,8 +80,7 @@ def _text(of_tile: list[Cell]) -> str:
     """Of the sizes of a tile."""
     texts = dict.fromkeys(BARS, "–")
     for cell in of_tile:
-        text = f"{cell.percent:.0f}"
-        texts[cell.size] = f"**{text}**" if cell.percent < BARS[cell.size] else text
+        texts[cell.size] = judged(cell.percent, BARS[cell.size], f"{cell.percent:.0f}")
     return f"{of_tile[0].tile} {'/'.join(texts.values())}"
 
 
@@ -104,7 +95,7 @@ def _cell_by_cell(cells: list[Cell]) -> list[str]:
                            for name, row in rows.items()])
 
 
-def report(results: Results) -> str:
+def report(results: Results[Cell]) -> str:
     parts = [f"Percent of memcpy's speed ({results.cpu}, {results.date}):", "", *_summary(results.cells),
              f"Cell by cell: the tile, tile0 x tile1, and its percents from L2/L3/memory ({'/'.join(BARS)}), bold "
              "where they miss their bar:", "", *_cell_by_cell(results.cells)]

@@ -30,7 +30,7 @@ sys.path.insert(0, str(ROOT))
 
 from bench.results import (FORMS, JUDGED_FIGURES, MOST_PERCENT, MOST_UNCERTAINTY, NAIVE,  # noqa: E402
                            OP_NAME, PEER_SPEED, most_certain, positive_of, read_cells, uncertainty_of)
-from bench.results import markdown_table as _table  # noqa: E402
+from bench.results import judged as _judged, markdown_table as _table  # noqa: E402
 from generator.document import replace_block  # noqa: E402
 from generator.model import RequestError  # noqa: E402
 
@@ -149,11 +149,6 @@ def _cell(match: Match[str], entry: dict[str, object]) -> Cell:
     return Cell(match["type"], int(match["m"]), int(match["n"]), int(match["k"]), match["form"],
                 bool(match["cold"]), int(match["threads"]), int(figures.pop("cells_of_kind")),
                 figures.pop("real_time") / 1e3, figures)
-
-
-def _judged(value: float, least: float | None, text: str) -> str:
-    """The figure, bold where it misses its bar."""
-    return f"**{text}**" if least is not None and value < least else text
 
 
 def _ratio(cell: Cell, to: str, least: float | None = None) -> str:

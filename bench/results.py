@@ -6,9 +6,10 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from re import Match, Pattern
-from typing import Any, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from generator.model import RequestError
 
@@ -135,6 +136,27 @@ def read_cells(paths: Iterable[Path], program: str, machine: tuple[str, ...], na
         raise RequestError(f"the files differ in {' or '.join(machine)}: "
                            + "; ".join(", ".join(found) for found in sorted(machines)))
     return *machines, " to ".join(sorted({min(dates), max(dates)})), [one_of(of_cell) for of_cell in runs.values()]
+
+
+@dataclass(frozen=True)
+class Results(Generic[Cell]):
+    """Of a program whose machine is its CPU."""
+
+    cpu: str
+    date: str
+    cells: list[Cell]
+
+
+def read_results(paths: Iterable[Path], program: str, name: Pattern[str],
+                 cell_of: Callable[[Match[str], dict[str, object]], Cell],
+                 one_of: Callable[[list[Cell]], Cell]) -> Results[Cell]:
+    (cpu,), date, cells = read_cells(paths, program, ("cpu",), name, cell_of, one_of)
+    return Results(cpu, date, cells)
+
+
+def judged(value: float, least: float | None, text: str) -> str:
+    """The figure, bold where it misses its bar."""
+    return f"**{text}**" if least is not None and value < least else text
 
 
 def markdown_table(header: list[str], rows: list[list[str]]) -> list[str]:

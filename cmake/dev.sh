@@ -158,6 +158,11 @@ build() { # <preset> [<target>]
   cmake --build --preset "$1" ${2:+--target "$2"}
 }
 
+build_with_peers() { # [<target>]
+  cmake --preset release -DUK_BUILD_PEERS=ON > /dev/null
+  build release "$@"
+}
+
 # Prints all of ctest's report but the tests that passed.
 run_tests() { # <preset> [<ctest's options>...]
   build "$1"
@@ -234,8 +239,7 @@ case $command in
     ;;
   peers)
     require build peers
-    cmake --preset release -DUK_BUILD_PEERS=ON > /dev/null
-    build release bench_ops
+    build_with_peers bench_ops
     results=build/release/bench_ops.json
     build/release/bench/peers/bench_ops \
       --benchmark_out="$results" --benchmark_out_format=json "$@" >&2 ||
@@ -252,8 +256,7 @@ case $command in
     ;;
   report)
     require build peers
-    cmake --preset release -DUK_BUILD_PEERS=ON > /dev/null
-    build release
+    build_with_peers
     "$(sed -n 's/^UK_PYTHON:FILEPATH=//p' build/release/CMakeCache.txt)" -m bench.report build/release "$@"
     ;;
   format)

@@ -254,7 +254,7 @@ def _integer_elements(n: _Names, k: int) -> dict[str, _Element]:
 
 def _nibble_primitives(isa: Isa, has_vnni: bool, infix: str, common: dict) -> list[Primitive]:
     """Eight k a lane, whose 32 bits are the nibbles of a column. An s4 + 8 is a u4, got by flipping
-    its sign bit; 8 times the row's sum is subtracted in the end.
+    its sign bit; 8 times the row's sum is subtracted in the end. SSE2 brings the sign along instead.
 
     The nibbles are not brought in order; the row's elements are, once for all columns. As pairs of
     s16, part p, after a shift by 4 * p:

@@ -25,8 +25,8 @@ from re import Match
 ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT))
 
-from bench.results import (MOST_UNCERTAINTY, markdown_table, median_uncertainty,  # noqa: E402
-                           most_certain, positive_of, read_cells, text_of)
+from bench.results import (MOST_UNCERTAINTY, Results, markdown_table, median_uncertainty,  # noqa: E402
+                           most_certain, positive_of, read_results, text_of)
 from generator.document import replace_block  # noqa: E402
 from generator.model import RequestError  # noqa: E402
 
@@ -76,18 +76,10 @@ class Cell:
         return self.uncertainty > MOST_UNCERTAINTY and not self.is_lost
 
 
-@dataclass(frozen=True)
-class Results:
-    cpu: str
-    date: str
-    cells: list[Cell]
-
-
 # ---------------------------------------------------------------- reading
 
-def read(paths: Iterable[Path]) -> Results:
-    (cpu,), date, cells = read_cells(paths, "bench_query", ("cpu",), _CELL_NAME, _cell, most_certain)
-    return Results(cpu, date, cells)
+def read(paths: Iterable[Path]) -> Results[Cell]:
+    return read_results(paths, "bench_query", _CELL_NAME, _cell, most_certain)
 
 
 def _cell(match: Match[str], entry: dict[str, object]) -> Cell:
@@ -147,7 +139,7 @@ def _map(cells: list[Cell]) -> list[str]:
     return markdown_table(["level", "type", "weights", "N x K", *(f"M = {m}" for m in sizes)], rows)
 
 
-def report(results: Results) -> str:
+def report(results: Results[Cell]) -> str:
     percent = f"{100 * (1 - LEAST_SHARE):.0f}"
     parts = [f"{results.cpu}, {results.date}. Speeds of the query's shapes in percent of the fastest "
              f"shape's; lost: more than {percent} % behind for certain.", "", *_summary(results.cells),
