@@ -53,6 +53,7 @@ class Level:
     panels: int
     l3_feeds: int
     features: frozenset[str]  # the tails of UK_CPU_*
+    slow: frozenset[str]  # of those that put it last
 
 
 def replace_file(path: Path, text: str) -> None:
@@ -184,11 +185,16 @@ def levels(arch: str) -> dict[str, Level]:
 
     found = {}
     for arguments in re.findall(r"UK_ISA_LEVEL\(([^()]*)\)", text):
-        row_arch, isa, *numbers, field0, field7 = _split(arguments)
+        row_arch, isa, *numbers, field0, field7, slow = _split(arguments)
         if row_arch == arch:
             found[isa] = Level(isa, *map(int, numbers),
-                               frozenset([*features(field0), *features(field7)]))
+                               frozenset([*features(field0), *features(field7)]), frozenset(features(slow)))
     return found
+
+
+def slow_features(arch: str) -> frozenset[str]:
+    """Those that a CPU may have beside its levels' features, to put some of these last."""
+    return frozenset().union(*(level.slow for level in levels(arch).values()))
 
 
 def levels_served_by(arch: str, name: str) -> list[Level]:

@@ -34,21 +34,23 @@ _LARGE = 1 << 20  # what an unknown size counts as
 
 @cache
 def level_of_cpu(arch: str, name: str) -> frozenset[str]:
-    """The features of a CPU of this level, or of these: "avx512_vnni+avx512_bf16"."""
-    levels = library.levels(arch)
+    """The features of a CPU of this level, or of these, which may be slow at one of them:
+    "avx512_vnni+avx512_bf16+slow_avx512bf16"."""
+    features_of = {level.name: level.features for level in library.levels(arch).values()}
+    features_of |= {slow.lower(): frozenset({slow}) for slow in library.slow_features(arch)}
     features: frozenset[str] = frozenset()
     for part in name.split("+"):
-        if part not in levels:
-            raise RequestError(f"unknown level {library.quoted(part)}; there are {', '.join(levels)}")
-        features |= levels[part].features
+        if part not in features_of:
+            raise RequestError(f"unknown level {library.quoted(part)}; there are {', '.join(features_of)}")
+        features |= features_of[part]
     return features
 
 
 def select(rows: Iterable[Row], features: frozenset[str], skip: bool
            ) -> dict[tuple[str, int, int, int], Row]:
     """By type and shape, the mmt4d row that a CPU with these features uses: of those that it can run,
-    with SKIP one that rounds once, then the one of the highest rank."""
-    best: dict[tuple[str, int, int, int], tuple[tuple[bool, int], Row]] = {}
+    with SKIP one that rounds once, then the one of the highest rank, those last that the CPU is slow at."""
+    best: dict[tuple[str, int, int, int], tuple[tuple[bool, bool, int], Row]] = {}
     for row in rows:
         tile = row.tile
         if not isinstance(tile, Tile) or tile.f32acc > skip:
@@ -57,7 +59,7 @@ def select(rows: Iterable[Row], features: frozenset[str], skip: bool
         if not level.features <= features:
             continue
         shape = tile.type.name, tile.m0, tile.n0, tile.k0
-        rank = tile.f32acc, level.rank
+        rank = tile.f32acc, not level.slow & features, level.rank
         if shape not in best or rank > best[shape][0]:
             best[shape] = rank, row
     return {shape: row for shape, (_, row) in best.items()}
@@ -295,7 +297,8 @@ def add_query_parser(commands: argparse._SubParsersAction, arch: dict) -> None:
     parser = commands.add_parser(
         "query", help="say which tile suits a matmul, as uk_query_tile_sizes does on the CPU itself")
     parser.add_argument("--level", required=True, metavar="LEVEL",
-                        help="of the CPU; one with several has them all: avx512_vnni+avx512_bf16")
+                        help="of the CPU; one with several has them all: avx512_vnni+avx512_bf16, and "
+                             "+slow_avx512bf16 where it is slow at that (UK_CPU_FIELD7_... of ukernel.h)")
     parser.add_argument("type", help="s8s8s32")
     for name in ("m", "n", "k"):
         parser.add_argument(name, type=_size, metavar=name.upper(),

@@ -16,7 +16,8 @@ from generator.tiles import Row, table
 
 
 def _level(arch: str, level: library.Level) -> dict:
-    return {"arch": arch, "name": level.name, "rank": level.rank, "features": sorted(level.features)}
+    return {"arch": arch, "name": level.name, "rank": level.rank, "features": sorted(level.features),
+            "slow": sorted(level.slow)}
 
 
 def _row(row: Row) -> dict:

@@ -18,19 +18,20 @@ struct IsaLevel {
   const char* name;
   int rank;
   VectorUnit vectors;
-  uint64_t features, field7_features;
+  uint64_t features, field7_features, field7_slow;
 };
 
 #define UK_ISA_LEVEL(arch, isa, rank, registers, bytes, lhs_by_lane, fma, f16_fma, bf16_dot,       \
                      s16_k, s16_dot, byte_dot, byte_flip, wide, panels, l3_feeds, features,        \
-                     field7)                                                                       \
+                     field7, slow)                                                                 \
   constexpr IsaLevel kLevel_##arch##_##isa = {                                                     \
       #isa,                                                                                        \
       rank,                                                                                        \
       {registers, bytes, lhs_by_lane, fma, f16_fma, bf16_dot, s16_k, s16_dot, byte_dot, byte_flip, \
        wide, panels, l3_feeds},                                                                    \
       features,                                                                                    \
-      field7};
+      field7,                                                                                      \
+      slow};
 #include "ukernel/isa.inc"
 
 constexpr IsaLevel kLevels[] = {
@@ -194,6 +195,12 @@ bool has_features(const uint64_t* cpu_data, uint64_t features, uint64_t field7_f
   return (features & ~field0) == 0 && (field7_features & ~field7) == 0;
 }
 
+// From 1 on; 0 where the CPU is slow at what the level is about.
+uint32_t rank_on(const IsaLevel& level, const uint64_t* cpu_data) {
+  const bool slow = cpu_data && (cpu_data[7] & level.field7_slow) != 0;
+  return slow ? 0 : static_cast<uint32_t>(level.rank) + 1;
+}
+
 const IsaLevel* find_level(const char* name) {
   if (!name) return nullptr;
   for (const IsaLevel& level : kLevels) {
@@ -267,7 +274,7 @@ const uk_tile_row_t* select_tile(uint32_t op, uint32_t flags, int32_t m0, int32_
     // prefer them do not permit to round once.
     const uint32_t rounds_once =
         op == UK_OP_MMT4D ? row.flags & UK_MMT4D_SKIP_INTERMEDIATE_ROUNDINGS : 0;
-    const uint32_t rank = rounds_once | static_cast<uint32_t>(kRowLevels[i]->rank);
+    const uint32_t rank = rounds_once | rank_on(*kRowLevels[i], cpu_data);
     if (!best || rank > best_rank) {
       best = &row;
       best_rank = rank;

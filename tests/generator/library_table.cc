@@ -1,6 +1,6 @@
 // Prints what the library says, for the tests of the Python that says the same:
 //   library_table rows      every row of the table with a tile function, one a line
-//   library_table queries   answers "<level>[+<level>] <type> <M> <N> <K> <m0> <n0> <k0> <skip>"
+//   library_table queries   answers "<level>[+<level>][+<slow_...>] <type> <M> <N> <K> <m0> <n0> <k0> <skip>"
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions; see LICENSE.
 #include <cinttypes>
@@ -61,9 +61,19 @@ void print_rows() {
   }
 }
 
+// The bits of field 7 that are no level's.
+constexpr struct {
+  const char* name;
+  uint64_t bit;
+} kSlow[] = {{"slow_avx512bf16", UK_CPU_FIELD7_X86_64_SLOW_AVX512BF16}};
+
 bool read_cpu(const std::string& levels, uint64_t* cpu_data) {
   std::istringstream names(levels);
   for (std::string name; std::getline(names, name, '+');) {
+    uint64_t slow = 0;
+    for (const auto& feature : kSlow) slow |= feature.name == name ? feature.bit : 0;
+    cpu_data[7] |= slow;
+    if (slow) continue;
     uint64_t level[UK_CPU_DATA_FIELDS];
     if (uk_cpu_level(name.c_str(), level, UK_CPU_DATA_FIELDS) != UK_STATUS_OK) return false;
     for (int i = 0; i < UK_CPU_DATA_FIELDS; ++i) cpu_data[i] |= level[i];

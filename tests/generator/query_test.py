@@ -101,6 +101,8 @@ class QueryTest(unittest.TestCase):
             level = levels[i // len(TYPES) % len(levels)]
             if numbers.random() < 0.2:
                 level += "+" + numbers.choice(levels)
+            for slow in sorted(library.slow_features(ARCH)):
+                level += numbers.choice(("", f"+{slow.lower()}"))
             members = i // (len(TYPES) * len(levels)) % 8
             fixed = [size if members >> bit & 1 else 0
                      for bit, size in enumerate(numbers.choice(shapes[name]))]
@@ -161,6 +163,12 @@ class LevelTest(unittest.TestCase):
             for level in ("avx512_fp16", "avx512_vnni+avx512_bf16+avx512_fp16"):
                 tile = query_row("x86_64", level, "f16f16f16", m, 4096, 4096).tile
                 self.assertEqual((tile.isa, tile.m0, tile.n0), ("avx512_fp16", m0, 32))
+
+
+    def test_what_the_cpu_is_slow_at_is_taken_last(self) -> None:
+        for cpu, level in (("avx512_bf16", "avx512_bf16"), ("avx512_bf16+slow_avx512bf16", "avx512_base")):
+            row = query_row("x86_64", cpu, "bf16bf16f32", 512, 4096, 4096)
+            self.assertEqual(row.tile.isa, level)
 
 
 class CommandTest(unittest.TestCase):

@@ -134,7 +134,7 @@ TEST(CpuDetect, IsRepeatableAndClearsFieldsItDoesNotKnow) {
   EXPECT_EQ(0u, cpu[UK_CPU_DATA_FIELDS + 1]);
 }
 
-// The words that /proc/cpuinfo has under this heading for the first CPU.
+// The words that /proc/cpuinfo has under a heading for the first CPU.
 std::set<std::string> words_of_cpuinfo(const std::string& heading) {
   std::ifstream file("/proc/cpuinfo");
   std::set<std::string> found;
@@ -183,6 +183,9 @@ TEST(CpuDetect, AgreesWithTheKernel) {
     {"avx_vnni", 7, UK_CPU_FIELD7_X86_64_AVXVNNI},
   };
   const std::set<std::string> flags = words_of_cpuinfo("flags");
+  const bool has_slow_bf16_dots = words_of_cpuinfo("vendor_id").count("GenuineIntel") == 1 &&
+                                  flags.count("avx512_bf16") == 1 &&
+                                  flags.count("avx512_fp16") == 1;
 #elif defined(__aarch64__)
     {"asimdhp", 0, UK_CPU_ARM_64_FULLFP16},
     {"asimdfhm", 0, UK_CPU_ARM_64_FP16FML},
@@ -199,6 +202,10 @@ TEST(CpuDetect, AgreesWithTheKernel) {
   if (flags.empty()) GTEST_SKIP() << "no flags in /proc/cpuinfo";
   const CpuData cpu = host_cpu_data();
   CpuData known = {};
+#if defined(__x86_64__)
+  known[7] = UK_CPU_FIELD7_X86_64_SLOW_AVX512BF16;
+  EXPECT_EQ(has_slow_bf16_dots, (cpu[7] & known[7]) != 0);
+#endif
   for (const auto& feature : features) {
     known[static_cast<size_t>(feature.field)] |= feature.bit;
     const bool detected = (cpu[static_cast<size_t>(feature.field)] & feature.bit) != 0;

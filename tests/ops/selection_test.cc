@@ -50,15 +50,24 @@ bool same_shape(const uk_tile_row_t& a, const uk_tile_row_t& b) {
          a.k0 == b.k0;
 }
 
+// Of field 7: that a CPU is slow at what a row needs.
+uint64_t slow_bits(const uk_tile_row_t& row) {
+#if defined(__x86_64__)
+  if (row.features[0] & UK_CPU_X86_64_AVX512BF16) return UK_CPU_FIELD7_X86_64_SLOW_AVX512BF16;
+#endif
+  static_cast<void>(row);
+  return 0;
+}
+
 // The rule of selection, said once more: of the rows that the CPU can run and the flags permit, one
-// that rounds once goes first, then the highest rank.
+// that rounds once goes first, then one that the CPU is not slow at, then the highest rank.
 const uk_tile_row_t* expected_row(const uk_tile_row_t& wanted, bool skip, const CpuData& cpu) {
   const uk_tile_row_t* best = nullptr;
   for (const uk_tile_row_t* row : table_rows()) {
     if (row->origin == UK_ORIGIN_GENERIC || !same_shape(*row, wanted)) continue;
     if (!is_subset(row->features, cpu) || (rounds_once(*row) && !skip)) continue;
-    const auto key = [](const uk_tile_row_t& r) {
-      return std::make_tuple(rounds_once(r), level_rank(r.isa));
+    const auto key = [&](const uk_tile_row_t& r) {
+      return std::make_tuple(rounds_once(r), (cpu[7] & slow_bits(r)) == 0, level_rank(r.isa));
     };
     if (!best || key(*row) > key(*best)) best = row;
   }
@@ -196,6 +205,9 @@ TEST(Selection, FollowsFeaturesFlagsAndRank) {
       const CpuData other = level_cpu_data(b);
       for (size_t i = 0; i < both.size(); ++i) both[i] |= other[i];
       cpus.push_back(both);
+      CpuData slow = both;
+      for (const uk_tile_row_t* row : mmt4d_tile_rows()) slow[7] |= slow_bits(*row);
+      cpus.push_back(slow);
       // Every feature but those of one level.
       CpuData without = every_feature();
       for (size_t i = 0; i < both.size(); ++i) without[i] = ~other[i] | level_cpu_data(a)[i];
@@ -274,6 +286,30 @@ TEST(Selection, AMaskedFeatureTakesItsOwnLevelAway) {
 }
 #endif
 
+#if defined(__x86_64__)
+TEST(Selection, ASlowFeatureIsTakenLast) {
+  CpuData cpu = level_cpu_data("avx512_bf16");
+  const struct {
+    uint64_t slow;
+    const char* isa;
+  } cases[] = {{0, "avx512_bf16"}, {UK_CPU_FIELD7_X86_64_SLOW_AVX512BF16, "avx512_base"}};
+  for (const auto& c : cases) {
+    cpu[7] = c.slow;
+    EXPECT_EQ(1, uk_cpu_has_level("avx512_bf16", cpu.data()));
+    for (const uint32_t type : {UK_MMT4D_TYPE_BF16BF16F32,
+                                UK_MMT4D_TYPE_BF16BF16BF16 | UK_MMT4D_SKIP_INTERMEDIATE_ROUNDINGS}) {
+      uk_tile_row_t shape = {};
+      shape.m0 = 16;
+      shape.n0 = 32;
+      shape.k0 = 2;
+      const uk_tile_row_t* chosen = nullptr;
+      ASSERT_EQ(UK_STATUS_OK, info(type, shape, cpu.data(), &chosen));
+      EXPECT_STREQ(c.isa, chosen->isa) << chosen->symbol;
+    }
+  }
+}
+#endif
+
 TEST(Selection, WithoutFeaturesNothingButTheBaseline) {
   const CpuData none = {};
   for (const uk_tile_row_t* row : mmt4d_tile_rows()) {
@@ -297,6 +333,7 @@ TEST(Selection, IgnoresBitsThatNobodyNames) {
     const CpuData level = level_cpu_data(name);
     for (size_t i = 0; i < noise.size(); ++i) noise[i] &= ~level[i];
   }
+  for (const uk_tile_row_t* row : mmt4d_tile_rows()) noise[7] &= ~slow_bits(*row);
   for (const uk_tile_row_t* row : mmt4d_tile_rows()) {
     CpuData cpu = level_cpu_data(row->isa);
     for (size_t i = 0; i < cpu.size(); ++i) cpu[i] |= noise[i];

@@ -42,6 +42,13 @@ CpuidFeatures read_cpuid() {
   return found;
 }
 
+// Measured on Emerald Rapids. What all of Intel's cores since Sapphire Rapids have and Cooper Lake, of
+// which nothing is known here, does not is AVX512-FP16.
+bool has_slow_bf16_dots(const CpuidFeatures& found) {
+  return found.avx512fp16 && cpuinfo_has_x86_avx512bf16() &&
+         cpuinfo_get_core(0)->vendor == cpuinfo_vendor_intel;
+}
+
 }  // namespace
 
 extern "C" uk_status_t uk_cpu_detect(uint64_t* cpu_data, size_t fields) {
@@ -82,5 +89,6 @@ extern "C" uk_status_t uk_cpu_detect(uint64_t* cpu_data, size_t fields) {
     if (feature.present) cpu_data[0] |= feature.bit;
   }
   if (cpuid.avx_vnni) cpu_data[7] |= UK_CPU_FIELD7_X86_64_AVXVNNI;
+  if (has_slow_bf16_dots(cpuid)) cpu_data[7] |= UK_CPU_FIELD7_X86_64_SLOW_AVX512BF16;
   return UK_STATUS_OK;
 }
