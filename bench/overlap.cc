@@ -25,8 +25,8 @@ namespace {
                        "xmm14", "xmm15");                                                     \
   }
 
-// One a cycle: each waits for the one before. Of a register: small constants Intel's cores, since Golden Cove,
-// add while they rename registers, several a cycle.
+// One a cycle: each waits for the one before. Of a register: small constants Intel's cores, since
+// Golden Cove, add while they rename registers, several a cycle.
 constexpr int kAdditions = 64;
 UK_LOOP(additions, ".rept 64\nadd %1, %%rax\n.endr\n", "")
 

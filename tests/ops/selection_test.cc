@@ -296,8 +296,9 @@ TEST(Selection, ASlowFeatureIsTakenLast) {
   for (const auto& c : cases) {
     cpu[7] = c.slow;
     EXPECT_EQ(1, uk_cpu_has_level("avx512_bf16", cpu.data()));
-    for (const uint32_t type : {UK_MMT4D_TYPE_BF16BF16F32,
-                                UK_MMT4D_TYPE_BF16BF16BF16 | UK_MMT4D_SKIP_INTERMEDIATE_ROUNDINGS}) {
+    for (const uint32_t type :
+         {UK_MMT4D_TYPE_BF16BF16F32,
+          UK_MMT4D_TYPE_BF16BF16BF16 | UK_MMT4D_SKIP_INTERMEDIATE_ROUNDINGS}) {
       uk_tile_row_t shape = {};
       shape.m0 = 16;
       shape.n0 = 32;
