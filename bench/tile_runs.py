@@ -11,7 +11,8 @@ from pathlib import Path
 
 ARCH = "x86_64"
 ABOVE_PEAK, ABSENT_LEVEL = 3, 77  # exit codes
-AMD_CORES = {"25": "Zen 4", "26": "Zen 5"}  # Zen 3 is of family 25, too, with the same ports
+AMD_CORES = {"25": "Zen 4", "26": "Zen 5"}  # by family; Zen 3 is of 25, too, with the same ports
+INTEL_CORES = {"143": "Golden Cove", "207": "Golden Cove"}  # by model: Sapphire and Emerald Rapids
 
 
 def _cpu() -> dict[str, str]:
@@ -25,11 +26,11 @@ def cpu_name() -> str:
 
 
 def core_name() -> str:
-    """As generator/isa_x86.py names the Core, by the CPU's maker and family."""
+    """As generator/isa_x86.py names the Core, by the CPU's maker, family and model."""
     cpu = _cpu()
     maker, family = cpu.get("vendor_id", ""), cpu.get("cpu family", "")
     if maker == "GenuineIntel":
-        return "Intel"
+        return INTEL_CORES.get(cpu.get("model", ""), "Intel")
     if maker == "AuthenticAMD" and family in AMD_CORES:
         return AMD_CORES[family]
     sys.exit(f"the planner knows no bounds of this CPU's cores: {maker} family {family}")

@@ -59,9 +59,14 @@ class Measured:
         return 100 * self.percent / self.of_bound
 
 
+def _dot_cycles(p: Primitive, core: Core) -> float:
+    dots = p.parts if p.part_by_part else 1
+    return dots * p.dot_cycles[core.name][-1] if core.name in p.dot_cycles else core.cycles(p.dot_cost * dots)
+
+
 def _peak_products_per_cycle(tile: Tile, name: str) -> float:
     """With the dots of the level's best primitive for the type alone."""
-    return max(p.lanes * p.k / core.cycles(p.dot_cost * (p.parts if p.part_by_part else 1))
+    return max(p.lanes * p.k / _dot_cycles(p, core)
                for level in library.levels_served_by(ARCH, tile.isa)
                for p in PRIMITIVES.get(level.name, ()) if p.type == tile.type
                for core in p.isa.cores if core.name == name)
@@ -96,14 +101,16 @@ def measured_speeds(directory: Path, levels: list[str], repeat: int) -> dict[Til
 def measured_tiles(speeds: dict[Tile, tuple[float, float]]) -> list[Measured]:
     core = core_name()
     # No peak exceeds what the ports give, but those of several instructions may miss it: the best tell the clock.
-    gigahertz = max(peak / 2 / _peak_products_per_cycle(tile, core) for tile, (_, peak) in speeds.items())
+    clocks = {tile: peak / 2 / _peak_products_per_cycle(tile, core) for tile, (_, peak) in speeds.items()}
     found = []
     for row in generated_rows(ARCH):
         tile = row.tile
         if isinstance(tile, Tile) and tile in speeds and tile.m0 * tile.n0 >= 64:
             speed, peak = speeds[tile]
-            found.append(Measured(make_plan(tile, choose_primitive(tile)), 100 * speed / peak,
-                                  speed / 2 / gigahertz, core))
+            p = choose_primitive(tile)
+            steady = next(c.steady_clock for c in p.isa.cores if c.name == core)
+            gigahertz = max(clocks.values()) if steady else clocks[tile]
+            found.append(Measured(make_plan(tile, p), 100 * speed / peak, speed / 2 / gigahertz, core))
     return found
 
 

@@ -92,8 +92,9 @@ class Core:
     half_conversion: Cost = field(default_factory=lambda: Cost(multiply=1, shuffle=1))  # in registers
     half_widening: Cost = field(default_factory=lambda: Cost(multiply=1))  # of f16 in memory
     shift: Cost = field(default_factory=lambda: Cost(multiply=1))  # as which ports take it
+    steady_clock: bool = True  # whatever it executes
     # Of what a loop needs for second longest, how much of its own time it adds, by these two needs, as bench_overlap
-    # measures it on Zen 4. On Zen 5 that was 10 to 13 % of all three, at times 27; of others it is not known.
+    # measures it. On Zen 5 that was 10 to 13 % of all three, at times 27; where nothing is given it is not known.
     measured_contention: dict[frozenset[str], float] = field(default_factory=dict)
     other_contention: float = 0.12
 
