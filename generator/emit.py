@@ -169,6 +169,11 @@ class BlockShape:
     # ------------------------------------------------------------ K loop
 
     @property
+    def further_sums(self) -> list[str]:
+        """What a result's sums are named, beside `acc`."""
+        return ["odd_acc"] if self.plan.sums_of_result(self.rows, self.vectors) > 1 else []
+
+    @property
     def one_by_one(self) -> bool:
         return one_by_one(self.p, self.rows, self.vectors) or self._widens_for_one_dot
 
@@ -183,7 +188,8 @@ class BlockShape:
     @property
     def unrolls_steps(self) -> bool:
         plan = self.plan
-        spare = spare_registers(plan.tile, self.p, plan.spread)
+        further_sums = len(self.further_sums) * self.rows * self.vectors
+        spare = spare_registers(plan.tile, self.p, plan.spread) + further_sums
         return unrolls_steps(self.p, self.rows, self.vectors, plan.stages_decoded, spare)
 
     @property
@@ -225,14 +231,16 @@ class BlockShape:
     def dot(self, row: int, vector: int, part: int) -> list[str]:
         """Statements. Those that are taken in pairs leave the first one's addition to the next pair."""
         p = self.p
-        operands = {"acc": f"acc_{row}_{vector}", "a": f"row_{row}{self._suffix(part)}",
+        sums = ["acc", *self.further_sums]
+        acc = f"{sums[part % len(sums)]}_{row}_{vector}"
+        operands = {"acc": acc, "a": f"row_{row}{self._suffix(part)}",
                     "b": f"columns_{vector}{self._suffix(part)}"}
         for number in range(p.parts):
             operands[f"a{number}"] = f"row_{row}_{number}"
             operands[f"b{number}"] = f"columns_{vector}_{number}"
         if not p.product:
             dot = p.dot.format(**operands)
-            return [f"acc_{row}_{vector} = {f'in_order({dot})' if part in self.barriers else dot};"]
+            return [f"{acc} = {f'in_order({dot})' if part in self.barriers else dot};"]
         dots = self._dots_of_step
         number = dots.index((row, vector, part))
         product = Statement(self._product(row, vector, part), f"pinned({p.product.format(**operands)})")
@@ -281,7 +289,8 @@ class BlockShape:
         dots = len(first_parts) * self.plan.dots * (1 if adds else self.plan.spread)
         if not p.keep_order or (dots == 1 and p.keep_order == "several"):
             return []
-        return first_parts if adds or len(first_parts) > 2 else first_parts[-1:]
+        each = adds or len(first_parts) > 2 or self.further_sums
+        return first_parts if each else first_parts[-1:]
 
     # ------------------------------------------------------------ K loop, rows as they lie
 

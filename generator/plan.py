@@ -90,6 +90,18 @@ def unrolls_steps(p: Primitive, rows: int, vectors: int, decoded: bool, spare: i
     return registers_needed(p, rows, vectors, decoded) + spare + REGISTERS_TO_UNROLL <= p.isa.registers
 
 
+def sums_of_result(tile: Tile, p: Primitive, spread: int, decoded: bool, rows: int, vectors: int) -> int:
+    """How many sums each of a block's results is made of, which take turns in the parts and are added up in the
+    end: where dots would wait for each other, 2, if there are registers, and if the order of the sum is free."""
+    one_instruction = p.part_by_part and p.parts > 1 and p.dot_cost.total == 1
+    if p.numerics != "exact" or not one_instruction or p.vectors_of_rows or spread > 1:
+        return 1
+    if registers_needed(p, rows, vectors, decoded) + rows * vectors + spare_registers(tile, p, spread) > p.isa.registers:
+        return 1
+    bounds = [_block_bound(p, core, tile.k0 // p.k, spread, decoded, rows, vectors) for core in p.isa.choosing_cores]
+    return 2 if any(bound.chain > bound.dots for bound in bounds) else 1
+
+
 def _operand_vectors(p: Primitive, vectors: int) -> int:
     """Vectors of columns that so many vectors of accumulators take."""
     return -(-vectors * p.acc_columns // p.operand_lanes)
@@ -281,10 +293,16 @@ class Plan:
         """Rows and vectors of the blocks."""
         return sorted({(b.rows, self.vectors(b.columns)) for b in self.blocks}, reverse=True)
 
+    def sums_of_result(self, rows: int, vectors: int) -> int:
+        return sums_of_result(self.tile, self.primitive, self.spread, self.stages_decoded, rows, vectors)
+
+    def registers_of_block(self, rows: int, vectors: int) -> int:
+        further_sums = (self.sums_of_result(rows, vectors) - 1) * rows * vectors
+        return registers_needed(self.primitive, rows, vectors, self.stages_decoded) + further_sums
+
     @property
     def _registers(self) -> int:
-        return max(registers_needed(self.primitive, rows, vectors, self.stages_decoded)
-                   for rows, vectors in self._shapes)
+        return max(self.registers_of_block(rows, vectors) for rows, vectors in self._shapes)
 
     def describe(self) -> str:
         p, shapes = self.primitive, self._shapes
@@ -295,14 +313,15 @@ class Plan:
                 f"{self.dots} dot{'s' if self.dots > 1 else ''} of {p.k * self.spread} a k step, "
                 f"{self._registers} of {p.isa.registers} registers"
                 + (f", {self.spread} partial sums" if self.spread > 1 else "")
+                + (", sums in two" if any(self.sums_of_result(*shape) > 1 for shape in shapes) else "")
                 + (f", {' and '.join(staged)} staged" if staged else ""))
 
 
 # ---------------------------------------------------------------- cost
 
 def _block_bound(p: Primitive, core: Core, units: int, spread: int, decoded: bool, rows: int,
-                 vectors: int, sums_rows: bool = False) -> Bound:
-    """One dot of each accumulator of a block, which may sum the rows of the tile."""
+                 vectors: int, sums_rows: bool = False, sums_of_result: int = 1) -> Bound:
+    """One dot of each result of a block, which may sum the rows of the tile."""
     isa = p.isa
     if p.vectors_of_rows:
         return _block_bound_of_vectors(p, core, units, spread, decoded, rows, vectors)
@@ -322,7 +341,7 @@ def _block_bound(p: Primitive, core: Core, units: int, spread: int, decoded: boo
         alone += vectors
     # A dot spares its copy where it is the last one of an operand.
     copies = dots_of_unit * (rows - 1) * (vectors - 1) if isa.copies_operands else 0
-    chain = p.chain_cycles(core, rows * vectors) * dots_of_unit
+    chain = p.chain_cycles(core, rows * vectors) * dots_of_unit / sums_of_result
     many = p.dot_cycles.get(core.name)
     measured = many[-1] * dots_of_unit * rows * vectors if many else None
     loads = (broadcasts + core.passes * (vectors + sums_rows)) / core.loads
@@ -434,7 +453,8 @@ def _partition(tile: Tile, p: Primitive, spread: int, decoded: bool) -> list[tup
         for rows in range(1, tile.m0 + 1):
             if registers_needed(p, rows, vectors, decoded) + spare * (rows * vectors > 1) > p.isa.registers:
                 break
-            bounds = [_block_bound(p, core, tile.k0 // p.k, spread, decoded, rows, vectors)
+            sums = sums_of_result(tile, p, spread, decoded, rows, vectors)
+            bounds = [_block_bound(p, core, tile.k0 // p.k, spread, decoded, rows, vectors, sums_of_result=sums)
                       for core in p.isa.choosing_cores]
             cycles = sum(max(bound.cycles, bound.chain * CHAIN_MARGIN, bound.loads * LOAD_MARGIN)
                          for bound in bounds) / len(bounds)
@@ -457,10 +477,11 @@ def _plan(tile: Tile, p: Primitive, spread: int, stages_rhs: bool) -> Plan:
         vectors = _vectors_of_width(tile, p, spread, width)
         row = 0
         for rows in rows_of_blocks:
+            sums = sums_of_result(tile, p, spread, decoded, rows, vectors)
             for core in p.isa.cores:
                 bounds[core.name] += _block_bound(
                     p, core, tile.k0 // p.k, spread, decoded, rows, vectors,
-                    sums_rows=p.sums_rows_in_block and not blocks)
+                    sums_rows=p.sums_rows_in_block and not blocks, sums_of_result=sums)
             blocks.append(Block(row, rows, column, columns))
             row += rows
         column += columns

@@ -14,7 +14,7 @@ from generator.copy_tile import CopyTile
 from generator.emit import emit
 from generator.library import ARCHS
 from generator.model import BITS, RequestError, Tile
-from generator.plan import Plan, make_plan, registers_needed
+from generator.plan import Plan, make_plan
 from generator.select import choose_primitive
 from tests.generator.support import SIZE_CLASSES, draw_tiles, seeds_and_main, strata
 
@@ -51,8 +51,7 @@ class PlanTest(unittest.TestCase):
     def test_blocks_fit_the_registers(self) -> None:
         for plan in _plans():
             for block in plan.blocks:
-                needed = registers_needed(plan.primitive, block.rows, plan.vectors(block.columns),
-                                          plan.stages_decoded)
+                needed = plan.registers_of_block(block.rows, plan.vectors(block.columns))
                 self.assertLessEqual(needed, plan.primitive.isa.registers,
                                      plan.tile.symbol)
 
