@@ -13,6 +13,8 @@
 //   dot(acc, lhs, rhs)
 //   kPairsDots                  whether a dot is multiply(lhs, rhs) and add(acc, product) instead,
 //                               two dots at a time: see dots_in_pairs
+//   kSplitsSums                 whether a result may have several sums, and add(acc, acc): see
+//                               sums_of_result
 //   kRoundsDots                 whether round_dot(acc) is the rest of a dot. It follows all rows'
 //                               dots: a core overlaps what is close together
 //   kStagesLhs                  whether the LHS is rewritten before the dots, by
@@ -137,13 +139,24 @@ UK_INLINE void dots_in_pairs(typename P::Acc (&acc)[Rows][Vectors], const char* 
   add((Rows * Vectors - 1) / 2 * 2, waiting);
 }
 
-// k1 steps on a block's accumulators; a step's rows are kStride bytes from the next one's. `sums`
-// is of kSumsRows, for kSummedRows rows, if there are any. One of kPrefetchBlocks blocks prefetches
-// from `ahead` on; none does if that is 0.
-template <class P, int kStride, int N0, int kPrefetchBlocks, int kSummedRows, int Rows, int Vectors>
-UK_INLINE void k_steps(typename P::Acc (&acc)[Rows][Vectors], typename P::Acc& sums,
+// Between a dot and the next one of its sum there are up to five cycles, and cores do up to two
+// dots a cycle. The steps of a block that has so few results take turns between several sums of
+// each, where the order of a sum is free.
+template <class P>
+constexpr int sums_of_result(int rows, int vectors) {
+  constexpr int kMostRegisters = P::kRegisters - P::kTemporaries - kRegistersToUnroll - 1;
+  const int results = rows * vectors, sums = results < 4 ? 4 : 2;
+  return P::kSplitsSums && results < 10 && sums * results + vectors <= kMostRegisters ? sums : 1;
+}
+
+// k1 steps on a block's accumulators, of each sum of its results; a step's rows are kStride bytes
+// from the next one's. `sums` is of kSumsRows, for kSummedRows rows, if there are any. One of
+// kPrefetchBlocks blocks prefetches from `ahead` on; none does if that is 0.
+template <class P, int kStride, int N0, int kPrefetchBlocks, int kSummedRows, int Sums, int Rows,
+          int Vectors>
+UK_INLINE void k_steps(typename P::Acc (&accs)[Sums][Rows][Vectors], typename P::Acc& sums,
                        const char* lhs, const char* rhs, uk_index_t k1, uintptr_t& ahead) {
-  const auto step = [&]() UK_INLINE_LAMBDA {
+  const auto step = [&](typename P::Acc(&acc)[Rows][Vectors]) UK_INLINE_LAMBDA {
     if constexpr (kPrefetchBlocks > 0) {
       ahead = prefetch_rhs<kPrefetchBlocks, N0 * P::kRhsBytes>(ahead);
     }
@@ -168,11 +181,16 @@ UK_INLINE void k_steps(typename P::Acc (&acc)[Rows][Vectors], typename P::Acc& s
     lhs += kStride;
     rhs += N0 * P::kRhsBytes;
   };
-  if constexpr (Rows * Vectors + Vectors + 1 + P::kTemporaries + kRegistersToUnroll <=
-                P::kRegisters) {
-    UK_UNROLL_STEPS for (; k1 > 0; --k1) step();
+  if constexpr (Sums > 1) {
+    for (; k1 >= Sums; k1 -= Sums) {
+      UK_UNROLL for (int s = 0; s < Sums; ++s) step(accs[s]);
+    }
+    for (; k1 > 0; --k1) step(accs[0]);
+  } else if constexpr (Rows * Vectors + Vectors + 1 + P::kTemporaries + kRegistersToUnroll <=
+                       P::kRegisters) {
+    UK_UNROLL_STEPS for (; k1 > 0; --k1) step(accs[0]);
   } else {
-    for (; k1 > 0; --k1) step();
+    for (; k1 > 0; --k1) step(accs[0]);
   }
 }
 
@@ -194,9 +212,10 @@ constexpr int kStepsSummedFirst = 2;
 // it one dot a step, and leaves the sums in memory, to be broadcast from. It begins with the last
 // steps, so as to have all sums some steps before its end: it would end with waiting for them.
 // Where a vector holds the rows of several steps, they are summed ahead, a vector at a time.
-template <class P, int M0, int N0, int kPrefetchBlocks, bool kSumsRows, int Rows, int Vectors>
-UK_INLINE void k_loop(typename P::Acc (&acc)[Rows][Vectors], char* sums_of_rows, const char* lhs,
-                      const char* rhs, uk_index_t k1, uintptr_t ahead) {
+template <class P, int M0, int N0, int kPrefetchBlocks, bool kSumsRows, int Sums, int Rows,
+          int Vectors>
+UK_INLINE void k_loop(typename P::Acc (&accs)[Sums][Rows][Vectors], char* sums_of_rows,
+                      const char* lhs, const char* rhs, uk_index_t k1, uintptr_t ahead) {
   constexpr int kStride = M0 * P::kRowBytes, kRhsStep = N0 * P::kRhsBytes;
   typename P::Acc sums = P::zero();
   if constexpr (P::kStagesLhs) {
@@ -209,26 +228,26 @@ UK_INLINE void k_loop(typename P::Acc (&acc)[Rows][Vectors], char* sums_of_rows,
       k1 -= steps;
       const uk_index_t next_steps = k1 < kStagedSteps ? k1 : kStagedSteps;
       P::stage_lhs(staged[part ^ 1], lhs, static_cast<int>(next_steps) * M0);
-      k_steps<P, kStride, N0, kPrefetchBlocks, 0>(acc, sums, staged[part], rhs, steps, ahead);
+      k_steps<P, kStride, N0, kPrefetchBlocks, 0>(accs, sums, staged[part], rhs, steps, ahead);
       rhs += steps * kRhsStep;
       steps = next_steps;
     }
   } else if constexpr (kSumsRows && M0 < P::kLanes && P::kLanes % M0 == 0) {
     sums = P::template sum_panel<M0>(lhs, k1);
     __builtin_memcpy(sums_of_rows, &sums, sizeof(sums));
-    k_steps<P, kStride, N0, kPrefetchBlocks, 0>(acc, sums, lhs, rhs, k1, ahead);
+    k_steps<P, kStride, N0, kPrefetchBlocks, 0>(accs, sums, lhs, rhs, k1, ahead);
   } else if constexpr (kSumsRows) {
     const uk_index_t last = k1 < kStepsSummedFirst ? k1 : kStepsSummedFirst;
     const char* last_lhs = lhs + (k1 - last) * kStride;
     for (uk_index_t k = 0; k < last; ++k) {
       sums = P::template sum_rows<M0>(sums, last_lhs + k * kStride);
     }
-    k_steps<P, kStride, N0, kPrefetchBlocks, M0>(acc, sums, lhs, rhs, k1 - last, ahead);
+    k_steps<P, kStride, N0, kPrefetchBlocks, M0>(accs, sums, lhs, rhs, k1 - last, ahead);
     __builtin_memcpy(sums_of_rows, &sums, sizeof(sums));
-    k_steps<P, kStride, N0, kPrefetchBlocks, 0>(acc, sums, last_lhs, rhs + (k1 - last) * kRhsStep,
+    k_steps<P, kStride, N0, kPrefetchBlocks, 0>(accs, sums, last_lhs, rhs + (k1 - last) * kRhsStep,
                                                 last, ahead);
   } else {
-    k_steps<P, kStride, N0, kPrefetchBlocks, 0>(acc, sums, lhs, rhs, k1, ahead);
+    k_steps<P, kStride, N0, kPrefetchBlocks, 0>(accs, sums, lhs, rhs, k1, ahead);
   }
 }
 
@@ -244,7 +263,9 @@ UK_INLINE void block(char* out, uk_index_t row_bytes, const char* lhs, const cha
   constexpr int kVectorBytes = P::kLanes * P::kOutBytes;
   out += kRow * row_bytes;
   lhs += kRow * P::kRowBytes;
-  typename P::Acc acc[kRows][kVectors];
+  constexpr int kSums = sums_of_result<P>(kRows, kVectors);
+  typename P::Acc accs[kSums][kRows][kVectors];
+  auto& acc = accs[0];
   if (flags & UK_MMT4D_ACCUMULATE) {
     const char* row = out;
     UK_UNROLL for (int i = 0; i < kRows; ++i) {
@@ -256,12 +277,26 @@ UK_INLINE void block(char* out, uk_index_t row_bytes, const char* lhs, const cha
       UK_UNROLL for (int j = 0; j < kVectors; ++j) acc[i][j] = P::zero();
     }
   }
+  UK_UNROLL for (int s = 1; s < kSums; ++s) {
+    UK_UNROLL for (int i = 0; i < kRows; ++i) {
+      UK_UNROLL for (int j = 0; j < kVectors; ++j) accs[s][i][j] = P::zero();
+    }
+  }
   constexpr bool kSumsRows = P::kSumsRows && kBlock == 0;
   if (kPrefetchBlocks > 0 && (flags & UK_MMT4D_PREFETCH_RHS)) {
     const uintptr_t ahead = prefetch_start<kPrefetchBlocks>(rhs, k1 * N0 * P::kRhsBytes, kBlock);
-    k_loop<P, M0, N0, kPrefetchBlocks, kSumsRows>(acc, sums, lhs, rhs, k1, ahead);
+    k_loop<P, M0, N0, kPrefetchBlocks, kSumsRows>(accs, sums, lhs, rhs, k1, ahead);
   } else {
-    k_loop<P, M0, N0, 0, kSumsRows>(acc, sums, lhs, rhs, k1, 0);
+    k_loop<P, M0, N0, 0, kSumsRows>(accs, sums, lhs, rhs, k1, 0);
+  }
+  if constexpr (kSums > 1) {
+    UK_UNROLL for (int i = 0; i < kRows; ++i) {
+      UK_UNROLL for (int j = 0; j < kVectors; ++j) {
+        UK_UNROLL for (int s = 1; s < kSums; ++s) {
+          acc[i][j] = P::add(in_order(acc[i][j]), in_order(accs[s][i][j]));
+        }
+      }
+    }
   }
   constexpr int kLaneBytes = sizeof(typename P::Acc) / P::kLanes;
   if constexpr (P::kSumsRows) P::subtract_sums(acc, sums + kRow * kLaneBytes);

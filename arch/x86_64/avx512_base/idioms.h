@@ -53,6 +53,7 @@ UK_INLINE __m512 fma_rounded_to_f16(__m512 acc, __m512 a, __m512 b) {
 struct Avx512 {
   static constexpr int kRegisters = 32, kTemporaries = 0;
   static constexpr bool kSumsRows = false, kPairsDots = false, kRoundsDots = false;
+  static constexpr bool kSplitsSums = false;
 };
 
 struct Avx512S32Out : Avx512 {

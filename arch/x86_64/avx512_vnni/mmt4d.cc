@@ -5,9 +5,16 @@
 
 namespace {
 
+// Of sums modulo 2^32, whose order is free.
+template <class Out>
+struct SplitSums : Out {
+  static constexpr bool kSplitsSums = true;
+  static UK_INLINE __m512i add(__m512i a, __m512i b) { return _mm512_add_epi32(a, b); }
+};
+
 // VPDPWSSD: two s16 products a lane, added modulo 2^32.
 template <class Operands>
-struct S16Pairs : Avx512S32DotOut, Operands {
+struct S16Pairs : SplitSums<Avx512S32DotOut>, Operands {
   static constexpr int kK0 = 2;
   static UK_INLINE Acc dot(Acc acc, __m512i lhs, __m512i rhs) {
     return _mm512_dpwssd_epi32(acc, lhs, rhs);
@@ -15,7 +22,7 @@ struct S16Pairs : Avx512S32DotOut, Operands {
 };
 
 // VPDPBUSD: four products a lane of u8 by s8, added modulo 2^32.
-struct U8S8 : Avx512S32DotOut, Avx512DirectOperands {
+struct U8S8 : SplitSums<Avx512S32DotOut>, Avx512DirectOperands {
   static constexpr int kK0 = 4;
   static UK_INLINE Acc dot(Acc acc, __m512i lhs, __m512i rhs) {
     return _mm512_dpbusd_epi32(acc, lhs, rhs);
@@ -26,7 +33,7 @@ struct U8S8 : Avx512S32DotOut, Avx512DirectOperands {
 // to each of its elements, and so 128 times the sum of its row to each result. One more dot a step
 // takes these: of the rows as they lie in memory, lane i has row i. Flipping the LHS instead
 // would cost a dot a vector of columns, for their sums, and rewriting the rows.
-struct S8S8 : Avx512S32Out, Avx512DirectOperands {
+struct S8S8 : SplitSums<Avx512S32Out>, Avx512DirectOperands {
   static constexpr int kK0 = 4, kTemporaries = 2;  // the sign bits, the sums of rows
   static constexpr bool kSumsRows = true;
   static UK_INLINE __m512i load_rhs(const char* rhs) {
@@ -58,7 +65,7 @@ struct S8S8 : Avx512S32Out, Avx512DirectOperands {
 //
 //   columns.pairs[p], lane j:   rhs[j][p] | rhs[j][p + 4] << 16
 //   row.pairs[p], every lane:   lhs[p]    | lhs[p + 4] << 16
-struct S16U4 : Avx512S32Out {
+struct S16U4 : SplitSums<Avx512S32Out> {
   struct Pairs {
     __m512i pairs[4];
   };
