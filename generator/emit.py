@@ -12,7 +12,7 @@ import jinja2
 
 from generator.isas import expand, int_zero, set1
 from generator.model import BITS, Primitive, Steps
-from generator.plan import Block, Plan, one_by_one, spare_registers, unrolls_steps
+from generator.plan import Block, Plan, one_by_one, spare_registers, steps_of_turn, unrolls_steps
 
 TEMPLATES = jinja2.Environment(
     loader=jinja2.FileSystemLoader(Path(__file__).parent / "templates"),
@@ -171,7 +171,11 @@ class BlockShape:
     @property
     def further_sums(self) -> list[str]:
         """What a result's sums are named, beside `acc`."""
-        return ["odd_acc"] if self.plan.sums_of_result(self.rows, self.vectors) > 1 else []
+        return [f"acc{sum}" for sum in range(1, self.plan.sums_of_result(self.rows, self.vectors))]
+
+    @property
+    def steps_of_turn(self) -> int:
+        return steps_of_turn(self.p, 1 + len(self.further_sums))
 
     @property
     def one_by_one(self) -> bool:
@@ -228,11 +232,11 @@ class BlockShape:
         value = p.operand.format(x=lanes)
         return Statement(f"row_{row}{self._suffix(part)}", f"pinned_row({value})" if p.product else value)
 
-    def dot(self, row: int, vector: int, part: int) -> list[str]:
+    def dot(self, row: int, vector: int, part: int, step: int) -> list[str]:
         """Statements. Those that are taken in pairs leave the first one's addition to the next pair."""
         p = self.p
         sums = ["acc", *self.further_sums]
-        acc = f"{sums[part % len(sums)]}_{row}_{vector}"
+        acc = f"{sums[(step * len(self.passes) + part) % len(sums)]}_{row}_{vector}"
         operands = {"acc": acc, "a": f"row_{row}{self._suffix(part)}",
                     "b": f"columns_{vector}{self._suffix(part)}"}
         for number in range(p.parts):

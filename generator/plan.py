@@ -18,6 +18,7 @@ STAGE_BYTES = 8 << 10  # of each staged operand: both stay in L1 beside the pane
 
 # Of a K loop beside which rows are staged, to sum them there: the sums, and the factor.
 SUM_REGISTERS = 2
+FEW_RESULTS = 4  # of which two sums each would still wait
 MANY_ROWS = 16  # more than compilers load a part of before they multiply
 
 
@@ -91,15 +92,24 @@ def unrolls_steps(p: Primitive, rows: int, vectors: int, decoded: bool, spare: i
 
 
 def sums_of_result(tile: Tile, p: Primitive, spread: int, decoded: bool, rows: int, vectors: int) -> int:
-    """How many sums each of a block's results is made of, which take turns in the parts and are added up in the
-    end: where dots would wait for each other, 2, if there are registers, and if the order of the sum is free."""
-    one_instruction = p.part_by_part and p.parts > 1 and p.dot_cost.total == 1
-    if p.numerics != "exact" or not one_instruction or p.vectors_of_rows or spread > 1:
+    """How many sums each of a block's results is made of, which take turns in the dots and are added up in the
+    end: several where dots would wait for each other, if there are registers, and if the order is free."""
+    if p.numerics != "exact" or p.vectors_of_rows or p.dot_cost.total > 1 or tile.k0 > p.k:
         return 1
-    if registers_needed(p, rows, vectors, decoded) + rows * vectors + spare_registers(tile, p, spread) > p.isa.registers:
+    bounds = [_block_bound(p, core, 1, spread, decoded, rows, vectors) for core in p.isa.choosing_cores]
+    if all(bound.chain <= bound.dots for bound in bounds):
         return 1
-    bounds = [_block_bound(p, core, tile.k0 // p.k, spread, decoded, rows, vectors) for core in p.isa.choosing_cores]
-    return 2 if any(bound.chain > bound.dots for bound in bounds) else 1
+    registers = registers_needed(p, rows, vectors, decoded) + spare_registers(tile, p, spread)
+    for sums in (4, 2) if rows * vectors < FEW_RESULTS else (2,):
+        to_unroll = REGISTERS_TO_UNROLL if steps_of_turn(p, sums) > 1 else 0
+        if registers + (sums - 1) * rows * vectors + to_unroll <= p.isa.registers:
+            return sums
+    return 1
+
+
+def steps_of_turn(p: Primitive, sums: int) -> int:
+    """After which each sum of a result had its turn."""
+    return -(-sums // (p.parts if p.part_by_part else 1))
 
 
 def _operand_vectors(p: Primitive, vectors: int) -> int:
@@ -306,6 +316,7 @@ class Plan:
 
     def describe(self) -> str:
         p, shapes = self.primitive, self._shapes
+        most_sums = max(self.sums_of_result(*shape) for shape in shapes)
         blocks = " and ".join(f"{rows} rows x {v} vectors" for rows, v in shapes)
         staged = [name for name, on in (("LHS", self.stages_lhs), ("RHS", self.stages_rhs)) if on]
         return (f"{len(self.blocks)} block{'s' if len(self.blocks) > 1 else ''} of {blocks} of "
@@ -313,7 +324,7 @@ class Plan:
                 f"{self.dots} dot{'s' if self.dots > 1 else ''} of {p.k * self.spread} a k step, "
                 f"{self._registers} of {p.isa.registers} registers"
                 + (f", {self.spread} partial sums" if self.spread > 1 else "")
-                + (", sums in two" if any(self.sums_of_result(*shape) > 1 for shape in shapes) else "")
+                + (f", up to {most_sums} sums a result" if most_sums > 1 else "")
                 + (f", {' and '.join(staged)} staged" if staged else ""))
 
 
