@@ -11,6 +11,8 @@ namespace {
 // A streaming RHS is prefetched. A tile of one register block does so this far ahead of its reads,
 // in bytes: nearer than 16 KiB the requests in flight do not cover the memory's latency.
 constexpr int kPrefetchDistance = 16 << 10;
+// Into L2: Emerald Rapids is 4 to 9 % slower with prefetches into L1, Zen 4 and Zen 5 are as fast.
+constexpr int kPrefetchLocality = 2;
 constexpr int kCacheLine = 64;
 
 // Of several blocks each runs through the whole panel. If the first alone prefetched, the memory
@@ -61,7 +63,8 @@ template <int kBlocks, int kStepBytes>
 UK_INLINE uintptr_t prefetch_rhs(uintptr_t ahead) {
   constexpr int kShare = (kStepBytes + kBlocks - 1) / kBlocks;
   UK_UNROLL for (int b = 0; b < kShare; b += kCacheLine) {
-    __builtin_prefetch(reinterpret_cast<const char*>(ahead + static_cast<uintptr_t>(b)));
+    __builtin_prefetch(reinterpret_cast<const char*>(ahead + static_cast<uintptr_t>(b)), 0,
+                       kPrefetchLocality);
   }
   ahead += kShare;
   // The step stays behind it. Clang would mix them, for which it has not enough vector registers.
