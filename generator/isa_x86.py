@@ -26,7 +26,7 @@ _ZEN5 = Core("Zen 5", vector_ports=4, shuffle_ports=2, issued=8, vectors_issued=
 _GOLDEN_COVE = Core("Golden Cove", vector_ports=3, issued=6, vectors_issued=6, adds_apart=True, chooses=False,
                     steady_clock=False,
                     measured_contention={frozenset({"issue", "ports"}): 0.06, frozenset({"chain", "ports"}): 0.15,
-                                         frozenset({"loads", "ports"}): 0.14})
+                                         frozenset({"loads", "ports"}): 0.02})
 _NARROW = Core("Intel", 3), _ZEN4, _ZEN5, _GOLDEN_COVE
 _WIDE = (Core("Intel", 2), replace(_ZEN4, passes=2, half_widening=_ZEN4.half_conversion), _ZEN5,
          replace(_GOLDEN_COVE, vector_ports=2, half_widening=_GOLDEN_COVE.half_conversion))
