@@ -108,7 +108,9 @@ void print_overlap(const uint64_t* host) {
   std::printf("|---|---|---|---|---|\n");
   for (const Row& row : kRows) {
     if (!uk_cpu_has_level(row.isa, host)) continue;
-    const Needs& needs = __builtin_cpu_is("intel") ? row.golden_cove : row.zen5;
+    // Intel's cores had AVX-VNNI since then.
+    const bool is_intel = __builtin_cpu_is("intel") && uk_cpu_has_level("avx_vnni", host) != 0;
+    const Needs& needs = is_intel ? row.golden_cove : row.zen5;
     const double cycles = least_cycles(row.run);
     std::printf("| %s | %s %.2f | %s %.2f | %.2f | %.0f %% |\n", row.loop, needs.most,
                 needs.most_cycles, needs.next, needs.next_cycles, cycles,

@@ -27,7 +27,7 @@ from bench.tile_runs import ABSENT_LEVEL, ARCH, core_name, cpu_name, passes, run
 from generator import library  # noqa: E402
 from generator.document import replace_block  # noqa: E402
 from generator.isa_x86 import PRIMITIVES  # noqa: E402
-from generator.model import Tile  # noqa: E402
+from generator.model import Core, Primitive, Tile  # noqa: E402
 from generator.plan import Bound, Plan, make_plan  # noqa: E402
 from generator.select import choose_primitive  # noqa: E402
 from generator.tiles import generated_rows  # noqa: E402

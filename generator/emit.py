@@ -293,7 +293,7 @@ class BlockShape:
         dots = len(first_parts) * self.plan.dots * (1 if adds else self.plan.spread)
         if not p.keep_order or (dots == 1 and p.keep_order == "several"):
             return []
-        each = adds or len(first_parts) > 2 or self.further_sums
+        each = adds or len(first_parts) > 2 or len(self.further_sums) > 0  # of which each has one dot a step
         return first_parts if each else first_parts[-1:]
 
     # ------------------------------------------------------------ K loop, rows as they lie

@@ -473,7 +473,8 @@ def _bf16_dot_primitives(isa: Isa) -> list[Primitive]:
     common = {"k_order": ((0, 1),), "lane_bits": 32, "acc_vector": "__m512",
               "operand_vector": "__m512bh", "operand": "(__m512bh)({x})",
               "zero": "_mm512_setzero_ps()", "dot": "_mm512_dpbf16_ps({acc}, {a}, {b})",
-              "dot_cost": Cost(1), "latency": 6, "dot_cycles": {"Golden Cove": (8, 4, 2, 2, 2)}, "lhs_unit_bytes": 4, "rhs_unit_bytes": 4,
+              "dot_cost": Cost(1), "latency": 6, "lhs_unit_bytes": 4, "rhs_unit_bytes": 4,
+              "dot_cycles": {"Golden Cove": (8, 4, 2, 2, 2)},  # by a loop of VDPBF16PS in registers
               "decode": ((),), "add": "_mm512_add_ps({a}, {b})", "broadcast": _BESIDE_FLOATS,
               "acc_to_int": "_mm512_castps_si512({x})", "int_to_acc": "_mm512_castsi512_ps({x})"}
     return [

@@ -87,7 +87,8 @@ class Core:
     chooses: bool = True  # between plans, not only says what the chosen one needs
     issued: int = 4
     vectors_issued: int = 4
-    # Sums of floats have two ports beside those that multiply, and shuffles one of each.
+    # Sums of floats have two ports that are not those that multiply, or of three ports one that does both;
+    # shuffles have one of each.
     adds_apart: bool = False
     half_conversion: Cost = field(default_factory=lambda: Cost(multiply=1, shuffle=1))  # in registers
     half_widening: Cost = field(default_factory=lambda: Cost(multiply=1))  # of f16 in memory

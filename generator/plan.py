@@ -18,7 +18,7 @@ STAGE_BYTES = 8 << 10  # of each staged operand: both stay in L1 beside the pane
 
 # Of a K loop beside which rows are staged, to sum them there: the sums, and the factor.
 SUM_REGISTERS = 2
-FEW_RESULTS = 4  # of which two sums each would still wait
+MORE_SUMS = (2, 4)  # than one, of a result
 MANY_ROWS = 16  # more than compilers load a part of before they multiply
 
 
@@ -93,18 +93,20 @@ def unrolls_steps(p: Primitive, rows: int, vectors: int, decoded: bool, spare: i
 
 def sums_of_result(tile: Tile, p: Primitive, spread: int, decoded: bool, rows: int, vectors: int) -> int:
     """How many sums each of a block's results is made of, which take turns in the dots and are added up in the
-    end: several where dots would wait for each other, if there are registers, and if the order is free."""
+    end: where dots would wait for each other and the order of a sum is free, as few as suffice, or as there are
+    registers for."""
     if p.numerics != "exact" or p.vectors_of_rows or p.dot_cost.total > 1 or tile.k0 > p.k:
         return 1
     bounds = [_block_bound(p, core, 1, spread, decoded, rows, vectors) for core in p.isa.choosing_cores]
-    if all(bound.chain <= bound.dots for bound in bounds):
-        return 1
     registers = registers_needed(p, rows, vectors, decoded) + spare_registers(tile, p, spread)
-    for sums in (4, 2) if rows * vectors < FEW_RESULTS else (2,):
+    found = 1
+    for sums in MORE_SUMS:
         to_unroll = REGISTERS_TO_UNROLL if steps_of_turn(p, sums) > 1 else 0
-        if registers + (sums - 1) * rows * vectors + to_unroll <= p.isa.registers:
-            return sums
-    return 1
+        waits = any(bound.chain > found * bound.dots for bound in bounds)
+        if not waits or registers + (sums - 1) * rows * vectors + to_unroll > p.isa.registers:
+            break
+        found = sums
+    return found
 
 
 def steps_of_turn(p: Primitive, sums: int) -> int:
@@ -331,7 +333,7 @@ class Plan:
 # ---------------------------------------------------------------- cost
 
 def _block_bound(p: Primitive, core: Core, units: int, spread: int, decoded: bool, rows: int,
-                 vectors: int, sums_rows: bool = False, sums_of_result: int = 1) -> Bound:
+                 vectors: int, sums_rows: bool = False, sums: int = 1) -> Bound:
     """One dot of each result of a block, which may sum the rows of the tile."""
     isa = p.isa
     if p.vectors_of_rows:
@@ -352,7 +354,7 @@ def _block_bound(p: Primitive, core: Core, units: int, spread: int, decoded: boo
         alone += vectors
     # A dot spares its copy where it is the last one of an operand.
     copies = dots_of_unit * (rows - 1) * (vectors - 1) if isa.copies_operands else 0
-    chain = p.chain_cycles(core, rows * vectors) * dots_of_unit / sums_of_result
+    chain = p.chain_cycles(core, rows * vectors) * dots_of_unit / sums
     many = p.dot_cycles.get(core.name)
     measured = many[-1] * dots_of_unit * rows * vectors if many else None
     loads = (broadcasts + core.passes * (vectors + sums_rows)) / core.loads
@@ -464,8 +466,9 @@ def _partition(tile: Tile, p: Primitive, spread: int, decoded: bool) -> list[tup
         for rows in range(1, tile.m0 + 1):
             if registers_needed(p, rows, vectors, decoded) + spare * (rows * vectors > 1) > p.isa.registers:
                 break
-            sums = sums_of_result(tile, p, spread, decoded, rows, vectors)
-            bounds = [_block_bound(p, core, tile.k0 // p.k, spread, decoded, rows, vectors, sums_of_result=sums)
+            # One row reads its columns from memory, which for more blocks of them takes longer.
+            sums = sums_of_result(tile, p, spread, decoded, rows, vectors) if tile.m0 > 1 else 1
+            bounds = [_block_bound(p, core, tile.k0 // p.k, spread, decoded, rows, vectors, sums=sums)
                       for core in p.isa.choosing_cores]
             cycles = sum(max(bound.cycles, bound.chain * CHAIN_MARGIN, bound.loads * LOAD_MARGIN)
                          for bound in bounds) / len(bounds)
@@ -492,7 +495,7 @@ def _plan(tile: Tile, p: Primitive, spread: int, stages_rhs: bool) -> Plan:
             for core in p.isa.cores:
                 bounds[core.name] += _block_bound(
                     p, core, tile.k0 // p.k, spread, decoded, rows, vectors,
-                    sums_rows=p.sums_rows_in_block and not blocks, sums_of_result=sums)
+                    sums_rows=p.sums_rows_in_block and not blocks, sums=sums)
             blocks.append(Block(row, rows, column, columns))
             row += rows
         column += columns

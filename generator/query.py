@@ -28,6 +28,7 @@ _MULTIPLY_ADD_CHAIN, _INTEGER_ADD_CHAIN = 19, 4
 _ROUNDING_INSTRUCTIONS, _ROUNDING_CHAIN = 8, 160
 
 _LARGE = 1 << 20  # what an unknown size counts as
+_SLOW = 4
 
 
 # ---------------------------------------------------------------- rows
@@ -46,6 +47,11 @@ def level_of_cpu(arch: str, name: str) -> frozenset[str]:
     return features
 
 
+def _is_slow(row: Row, features: frozenset[str]) -> bool:
+    """Whether the CPU says that it is slow at a feature of the row's level."""
+    return bool(library.levels(row.tile.arch)[row.tile.isa].slow & features)
+
+
 def select(rows: Iterable[Row], features: frozenset[str], skip: bool
            ) -> dict[tuple[str, int, int, int], Row]:
     """By type and shape, the mmt4d row that a CPU with these features uses: of those that it can run,
@@ -59,7 +65,7 @@ def select(rows: Iterable[Row], features: frozenset[str], skip: bool
         if not level.features <= features:
             continue
         shape = tile.type.name, tile.m0, tile.n0, tile.k0
-        rank = tile.f32acc, not level.slow & features, level.rank
+        rank = tile.f32acc, not _is_slow(row, features), level.rank
         if shape not in best or rank > best[shape][0]:
             best[shape] = rank, row
     return {shape: row for shape, (_, row) in best.items()}
@@ -235,7 +241,7 @@ def step_cost(row: Row, wide: bool) -> int:
     return min(plain, cost_of_blocks(True) + _PER_STAGED_VECTOR * vectors * dots)
 
 
-def _order(row: Row, wide: bool, m: int, n: int, k: int) -> tuple:
+def _order(row: Row, features: frozenset[str], wide: bool, m: int, n: int, k: int) -> tuple:
     """The best row is the least: by cost, padding, the larger tile, the squarer, the wider one, K0."""
     tile = row.tile
     assert isinstance(tile, Tile)
@@ -244,7 +250,7 @@ def _order(row: Row, wide: bool, m: int, n: int, k: int) -> tuple:
         return float(-(-size // of)) if size > 0 else _LARGE / of
 
     cost = (tiles(m, tile.m0) * tiles(n, tile.n0) * tiles(k, tile.k0)
-            * float(step_cost(row, wide)))
+            * float(step_cost(row, wide) * (_SLOW if _is_slow(row, features) else 1)))
     padded = (tiles(m if m > 0 else _LARGE, tile.m0) * tile.m0
               * tiles(n if n > 0 else _LARGE, tile.n0) * tile.n0)
     return cost, padded, -tile.m0 * tile.n0, tile.m0 + tile.n0, -tile.n0, -tile.k0
@@ -271,8 +277,8 @@ def query_row(arch: str, level: str, type_name: str, m: int, n: int, k: int, fix
     if not fitting:
         fixed_text = "x".join(str(fixed or "*") for fixed in (fixed_m0, fixed_n0, fixed_k0))
         raise RequestError(f"no tile of {type_name} is {fixed_text} on {level}")
-    wide = is_wide(arch, level)
-    return min(fitting, key=lambda row: _order(row, wide, m, n, k))
+    features, wide = level_of_cpu(arch, level), is_wide(arch, level)
+    return min(fitting, key=lambda row: _order(row, features, wide, m, n, k))
 
 
 def query_tile_sizes(arch: str, level: str, type_name: str, m: int, n: int, k: int,

@@ -71,6 +71,9 @@ uk_mmt4d_strided_tile_fn* strided_tile_of_row(const uk_tile_row_t& row);
 bool row_is_eligible(const uk_tile_row_t& row, uint32_t op, uint32_t flags,
                      const uint64_t* cpu_data);
 
+// Whether the CPU says that it is slow at a feature of the row's level.
+bool row_is_slow(const uk_tile_row_t& row, const uint64_t* cpu_data);
+
 // A level's vectors, as the columns of ukernel/isa.inc that the query and the walk read.
 struct VectorUnit {
   int registers, bytes, lhs_by_lane, fma, f16_fma, bf16_dot, s16_k, s16_dot, byte_dot, byte_flip,

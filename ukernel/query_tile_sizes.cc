@@ -8,14 +8,18 @@ namespace uk {
 namespace {
 
 constexpr uk_index_t kLarge = 1 << 20;  // what an unknown size counts as
+constexpr int kSlow =
+    4;  // a dot of the one level that CPUs are slow at takes so many times as long
 
 // Time for the whole matmul, padding included, in quarter cycles. Doubles, as sizes may be
 // anything; generator/query.py does the same operations in the same order.
-double total_cost(const uk_tile_row_t& row, bool wide, uk_index_t m, uk_index_t n, uk_index_t k) {
+double total_cost(const uk_tile_row_t& row, const uint64_t* cpu_data, bool wide, uk_index_t m,
+                  uk_index_t n, uk_index_t k) {
   const double tiles_m = m > 0 ? static_cast<double>(ceil_div(m, row.m0)) : double(kLarge) / row.m0;
   const double tiles_n = n > 0 ? static_cast<double>(ceil_div(n, row.n0)) : double(kLarge) / row.n0;
   const double steps = k > 0 ? static_cast<double>(ceil_div(k, row.k0)) : double(kLarge) / row.k0;
-  return tiles_m * tiles_n * steps * static_cast<double>(tile_step_cost(row, wide));
+  const int step = tile_step_cost(row, wide) * (row_is_slow(row, cpu_data) ? kSlow : 1);
+  return tiles_m * tiles_n * steps * static_cast<double>(step);
 }
 
 // Elements of the padded output.
@@ -83,7 +87,7 @@ extern "C" uk_status_t uk_query_tile_sizes(uint32_t mmt4d_flags, uk_index_t m, u
         !row_is_eligible(row, UK_OP_MMT4D, mmt4d_flags, cpu_data) || !fits(fixed, row)) {
       continue;
     }
-    const double cost = total_cost(row, wide, m, n, k);
+    const double cost = total_cost(row, cpu_data, wide, m, n, k);
     if (best && !is_better(row, cost, *best, best_cost, m, n)) continue;
     // A call with this shape may get the tile of another level, whose cost is another.
     if (select_tile(UK_OP_MMT4D, mmt4d_flags, row.m0, row.n0, row.k0, cpu_data) != &row) continue;

@@ -15,9 +15,10 @@ namespace {
 // other's way. What brings columns into the form that dots take finds gaps between these on x86,
 // and half of it is free. A cycle and a half stand for the loop, and less than one for a cache line
 // of operands on its way to L1: it decides between tiles of equal dots. A wide core was measured to
-// do all that beside its dots, so that padding decides there. Few sums of integers do not wait so
-// long, as they are split (arch/x86_64/mmt4d_tile.h), but of columns beyond L1 more rows make more:
-// of M = 3 and s8 by s8, 1x64x4 was measured to reach two thirds of the speed of 4x32x4.
+// do all that beside its dots, so that padding decides there. Where few sums of integers are split
+// (arch/x86_64/mmt4d_tile.h), dots wait less than this says. But columns come from beyond L1 once
+// for each tile of rows, so that more rows are faster: M = 3 of s8 by s8 ran in tiles of 1x64x4 at
+// two thirds of the speed of 4x32x4.
 constexpr int kPerInstruction = 2, kPerColumnsInstruction = 1, kPerLoad = 2, kPerLoop = 6,
               kPerLine = 3, kOverlap = 8;
 // Blocks of one vector, which load a row for each dot, were measured to take a quarter longer than

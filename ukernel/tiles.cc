@@ -195,10 +195,13 @@ bool has_features(const uint64_t* cpu_data, uint64_t features, uint64_t field7_f
   return (features & ~field0) == 0 && (field7_features & ~field7) == 0;
 }
 
-// From 1 on; 0 where the CPU is slow at what the level is about.
+bool is_slow_on(const IsaLevel& level, const uint64_t* cpu_data) {
+  return cpu_data && (cpu_data[7] & level.field7_slow) != 0;
+}
+
+// From 1 on; 0 where the CPU is slow at a feature of the level.
 uint32_t rank_on(const IsaLevel& level, const uint64_t* cpu_data) {
-  const bool slow = cpu_data && (cpu_data[7] & level.field7_slow) != 0;
-  return slow ? 0 : static_cast<uint32_t>(level.rank) + 1;
+  return is_slow_on(level, cpu_data) ? 0 : static_cast<uint32_t>(level.rank) + 1;
 }
 
 const IsaLevel* find_level(const char* name) {
@@ -294,6 +297,11 @@ const uk_tile_row_t* generic_mmt4d_row(uint32_t flags) {
 uk_mmt4d_strided_tile_fn* strided_tile_of_row(const uk_tile_row_t& row) {
   const auto i = static_cast<size_t>(&row - kRows);
   return i < kFunctionRowCount ? kStridedTiles[i] : nullptr;
+}
+
+bool row_is_slow(const uk_tile_row_t& row, const uint64_t* cpu_data) {
+  const auto i = static_cast<size_t>(&row - kRows);
+  return i < kFunctionRowCount && is_slow_on(*kRowLevels[i], cpu_data);
 }
 
 VectorUnit vector_unit_of_row(const uk_tile_row_t& row) {

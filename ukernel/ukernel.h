@@ -132,8 +132,8 @@ const char* uk_status_string(uk_status_t status);
 #define UK_CPU_X86_64_AMXINT8 (UINT64_C(1) << 51)
 #define UK_CPU_X86_64_AMXBF16 (UINT64_C(1) << 52)
 /* In field 7. A SLOW bit says that the CPU does the products of a feature faster without it: of
- * tiles of one shape those that need the feature are taken last. Intel's cores take two cycles for
- * a VDPBF16PS of 32 products; in these, FMAs do 64 on bf16 that are widened to f32. */
+ * tiles of one shape those that need the feature are taken last. Emerald Rapids takes two cycles
+ * for a VDPBF16PS of 32 products, in which FMAs do 64 on bf16 that are widened to f32. */
 #define UK_CPU_FIELD7_X86_64_AVXVNNI (UINT64_C(1) << 0)
 #define UK_CPU_FIELD7_X86_64_SLOW_AVX512BF16 (UINT64_C(1) << 1)
 

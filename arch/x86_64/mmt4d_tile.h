@@ -144,9 +144,10 @@ UK_INLINE void dots_in_pairs(typename P::Acc (&acc)[Rows][Vectors], const char* 
 // each, where the order of a sum is free.
 template <class P>
 constexpr int sums_of_result(int rows, int vectors) {
-  constexpr int kMostRegisters = P::kRegisters - P::kTemporaries - kRegistersToUnroll - 1;
-  const int results = rows * vectors, sums = results < 4 ? 4 : 2;
-  return P::kSplitsSums && results < 10 && sums * results + vectors <= kMostRegisters ? sums : 1;
+  constexpr int kMostSums = P::kRegisters - P::kTemporaries - kRegistersToUnroll - 1;
+  const int results = rows * vectors, most_sums = kMostSums - vectors;
+  if (!P::kSplitsSums || results >= 10 || 2 * results > most_sums) return 1;
+  return results < 5 && 4 * results <= most_sums ? 4 : 2;
 }
 
 // k1 steps on a block's accumulators, of each sum of its results; a step's rows are kStride bytes

@@ -1,7 +1,7 @@
 // Prints what the library says, for the tests of the Python that says the same:
 //   library_table rows      every row of the table with a tile function, one a line
-//   library_table queries   answers "<level>[+<level>][+<slow_...>] <type> <M> <N> <K> <m0> <n0>
-//   <k0> <skip>"
+//   library_table queries   answers "<CPU> <type> <M> <N> <K> <m0> <n0> <k0> <skip>", the CPU being
+//                           "<level>[+<level>][+slow_avx512bf16]"
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions; see LICENSE.
 #include <cinttypes>

@@ -164,7 +164,6 @@ class LevelTest(unittest.TestCase):
                 tile = query_row("x86_64", level, "f16f16f16", m, 4096, 4096).tile
                 self.assertEqual((tile.isa, tile.m0, tile.n0), ("avx512_fp16", m0, 32))
 
-
     def test_what_the_cpu_is_slow_at_is_taken_last(self) -> None:
         for cpu, level in (("avx512_bf16", "avx512_bf16"), ("avx512_bf16+slow_avx512bf16", "avx512_base")):
             row = query_row("x86_64", cpu, "bf16bf16f32", 512, 4096, 4096)

@@ -42,8 +42,8 @@ CpuidFeatures read_cpuid() {
   return found;
 }
 
-// Measured on Emerald Rapids. What all of Intel's cores since Sapphire Rapids have and Cooper Lake,
-// of which nothing is known here, does not is AVX512-FP16.
+// Measured on Emerald Rapids. AVX512-FP16 tells it and its like from Cooper Lake, which nobody
+// measured.
 bool has_slow_bf16_dots(const CpuidFeatures& found) {
   return found.avx512fp16 && cpuinfo_has_x86_avx512bf16() &&
          cpuinfo_get_core(0)->vendor == cpuinfo_vendor_intel;
