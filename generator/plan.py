@@ -13,6 +13,7 @@ LOAD_MARGIN = 1.25  # likewise of blocks of one vector, with a load for each dot
 # Loops that take two steps a turn leave as many registers at least, and decode a vector of columns by as
 # many instructions at most.
 REGISTERS_TO_UNROLL = 4
+REGISTERS_TO_TAKE_TURNS = 2  # likewise, where the steps of a turn have sums of their own
 DECODE_TO_UNROLL = 4
 STAGE_BYTES = 8 << 10  # of each staged operand: both stay in L1 beside the panels
 
@@ -101,7 +102,7 @@ def sums_of_result(tile: Tile, p: Primitive, spread: int, decoded: bool, rows: i
     registers = registers_needed(p, rows, vectors, decoded) + spare_registers(tile, p, spread)
     found = 1
     for sums in MORE_SUMS:
-        to_unroll = REGISTERS_TO_UNROLL if steps_of_turn(p, sums) > 1 else 0
+        to_unroll = REGISTERS_TO_TAKE_TURNS if steps_of_turn(p, sums) > 1 else 0
         waits = any(bound.chain > found * bound.dots for bound in bounds)
         if not waits or registers + (sums - 1) * rows * vectors + to_unroll > p.isa.registers:
             break
