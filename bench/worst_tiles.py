@@ -60,8 +60,8 @@ class Measured:
 
 
 def _dot_cycles(p: Primitive, core: Core) -> float:
-    dots = p.parts if p.part_by_part else 1
-    return dots * p.dot_cycles[core.name][-1] if core.name in p.dot_cycles else core.cycles(p.dot_cost * dots)
+    measured = p.dot_cycles.get(core.name)
+    return measured[-1] * p.dots_of_unit if measured else core.cycles(p.dot_cost * p.dots_of_unit)
 
 
 def _peak_products_per_cycle(tile: Tile, name: str) -> float:

@@ -74,6 +74,7 @@ class BlockShape:
     plan: Plan
     rows: int
     columns: int
+    sums: int
 
     @property
     def p(self) -> Primitive:
@@ -171,11 +172,11 @@ class BlockShape:
     @property
     def further_sums(self) -> list[str]:
         """What a result's sums are named, beside `acc`."""
-        return [f"acc{sum}" for sum in range(1, self.plan.sums_of_result(self.rows, self.vectors))]
+        return [f"acc{sum}" for sum in range(1, self.sums)]
 
     @property
     def steps_of_turn(self) -> int:
-        return steps_of_turn(self.p, 1 + len(self.further_sums))
+        return steps_of_turn(self.p, self.sums)
 
     @property
     def one_by_one(self) -> bool:
@@ -192,7 +193,7 @@ class BlockShape:
     @property
     def unrolls_steps(self) -> bool:
         plan = self.plan
-        further_sums = len(self.further_sums) * self.rows * self.vectors
+        further_sums = (self.sums - 1) * self.rows * self.vectors
         spare = spare_registers(plan.tile, self.p, plan.spread) + further_sums
         return unrolls_steps(self.p, self.rows, self.vectors, plan.stages_decoded, spare)
 
@@ -236,7 +237,7 @@ class BlockShape:
         """Statements. Those that are taken in pairs leave the first one's addition to the next pair."""
         p = self.p
         sums = ["acc", *self.further_sums]
-        acc = f"{sums[(step * len(self.passes) + part) % len(sums)]}_{row}_{vector}"
+        acc = f"{sums[(step * self.p.dots_of_unit + part) % self.sums]}_{row}_{vector}"
         operands = {"acc": acc, "a": f"row_{row}{self._suffix(part)}",
                     "b": f"columns_{vector}{self._suffix(part)}"}
         for number in range(p.parts):
@@ -293,7 +294,7 @@ class BlockShape:
         dots = len(first_parts) * self.plan.dots * (1 if adds else self.plan.spread)
         if not p.keep_order or (dots == 1 and p.keep_order == "several"):
             return []
-        each = adds or len(first_parts) > 2 or len(self.further_sums) > 0  # of which each has one dot a step
+        each = adds or len(first_parts) > 2 or self.sums > 1  # of which each has one dot a step
         return first_parts if each else first_parts[-1:]
 
     # ------------------------------------------------------------ K loop, rows as they lie
@@ -614,8 +615,8 @@ class TileSource:
 
     @property
     def shapes(self) -> list[BlockShape]:
-        sizes = dict.fromkeys((b.rows, b.columns) for b in self.plan.blocks)
-        return [BlockShape(self.plan, rows, columns) for rows, columns in sizes]
+        shapes = dict.fromkeys((b.rows, b.columns, b.sums) for b in self.plan.blocks)
+        return [BlockShape(self.plan, *shape) for shape in shapes]
 
     @property
     def lhs_stage(self) -> LhsStage:

@@ -264,6 +264,11 @@ class Primitive:
         return "{a}" in self.dot
 
     @property
+    def dots_of_unit(self) -> int:
+        """For a row and a vector of columns."""
+        return self.parts if self.part_by_part else 1
+
+    @property
     def lanes(self) -> int:
         return self.isa.lanes(self.lane_bits)
 

@@ -112,7 +112,7 @@ def sums_of_result(tile: Tile, p: Primitive, spread: int, decoded: bool, rows: i
 
 def steps_of_turn(p: Primitive, sums: int) -> int:
     """After which each sum of a result had its turn."""
-    return -(-sums // (p.parts if p.part_by_part else 1))
+    return -(-sums // p.dots_of_unit)
 
 
 def _operand_vectors(p: Primitive, vectors: int) -> int:
@@ -140,6 +140,7 @@ class Block:
     rows: int
     column: int
     columns: int
+    sums: int  # of each of its results
 
 
 @dataclass(frozen=True)
@@ -306,20 +307,18 @@ class Plan:
         """Rows and vectors of the blocks."""
         return sorted({(b.rows, self.vectors(b.columns)) for b in self.blocks}, reverse=True)
 
-    def sums_of_result(self, rows: int, vectors: int) -> int:
-        return sums_of_result(self.tile, self.primitive, self.spread, self.stages_decoded, rows, vectors)
-
-    def registers_of_block(self, rows: int, vectors: int) -> int:
-        further_sums = (self.sums_of_result(rows, vectors) - 1) * rows * vectors
-        return registers_needed(self.primitive, rows, vectors, self.stages_decoded) + further_sums
+    def registers_of(self, block: Block) -> int:
+        vectors = self.vectors(block.columns)
+        further_sums = (block.sums - 1) * block.rows * vectors
+        return registers_needed(self.primitive, block.rows, vectors, self.stages_decoded) + further_sums
 
     @property
     def _registers(self) -> int:
-        return max(self.registers_of_block(rows, vectors) for rows, vectors in self._shapes)
+        return max(map(self.registers_of, self.blocks))
 
     def describe(self) -> str:
         p, shapes = self.primitive, self._shapes
-        most_sums = max(self.sums_of_result(*shape) for shape in shapes)
+        most_sums = max(block.sums for block in self.blocks)
         blocks = " and ".join(f"{rows} rows x {v} vectors" for rows, v in shapes)
         staged = [name for name, on in (("LHS", self.stages_lhs), ("RHS", self.stages_rhs)) if on]
         return (f"{len(self.blocks)} block{'s' if len(self.blocks) > 1 else ''} of {blocks} of "
@@ -339,9 +338,8 @@ def _block_bound(p: Primitive, core: Core, units: int, spread: int, decoded: boo
     isa = p.isa
     if p.vectors_of_rows:
         return _block_bound_of_vectors(p, core, units, spread, decoded, rows, vectors)
-    dots_of_unit = p.parts if p.part_by_part else 1
     broadcasts = rows * p.parts
-    dots = p.dot_cost * (dots_of_unit * rows * vectors)
+    dots = p.dot_cost * (p.dots_of_unit * rows * vectors)
     if sums_rows:
         dots += p.row_sums_cost
     decode = Cost() if decoded else p.decode_cost * vectors
@@ -354,10 +352,10 @@ def _block_bound(p: Primitive, core: Core, units: int, spread: int, decoded: boo
     if decoded or isa.copies_operands or p.decode == ((),):
         alone += vectors
     # A dot spares its copy where it is the last one of an operand.
-    copies = dots_of_unit * (rows - 1) * (vectors - 1) if isa.copies_operands else 0
-    chain = p.chain_cycles(core, rows * vectors) * dots_of_unit / sums
+    copies = p.dots_of_unit * (rows - 1) * (vectors - 1) if isa.copies_operands else 0
+    chain = p.chain_cycles(core, rows * vectors) * p.dots_of_unit / sums
     many = p.dot_cycles.get(core.name)
-    measured = many[-1] * dots_of_unit * rows * vectors if many else None
+    measured = many[-1] * p.dots_of_unit * rows * vectors if many else None
     loads = (broadcasts + core.passes * (vectors + sums_rows)) / core.loads
     return _bound(core, dots, decode, loads, chain, (dots + decode).total + alone + copies,
                   _loop_instructions(p, rows, vectors, decoded), measured, least_decode)
@@ -497,7 +495,7 @@ def _plan(tile: Tile, p: Primitive, spread: int, stages_rhs: bool) -> Plan:
                 bounds[core.name] += _block_bound(
                     p, core, tile.k0 // p.k, spread, decoded, rows, vectors,
                     sums_rows=p.sums_rows_in_block and not blocks, sums=sums)
-            blocks.append(Block(row, rows, column, columns))
+            blocks.append(Block(row, rows, column, columns, sums))
             row += rows
         column += columns
     for core in p.isa.cores:

@@ -28,7 +28,7 @@ _MULTIPLY_ADD_CHAIN, _INTEGER_ADD_CHAIN = 19, 4
 _ROUNDING_INSTRUCTIONS, _ROUNDING_CHAIN = 8, 160
 
 _LARGE = 1 << 20  # what an unknown size counts as
-_SLOW = 4
+_SLOW = 4  # times as long: a dot of the one level that CPUs are slow at
 
 
 # ---------------------------------------------------------------- rows

@@ -8,8 +8,8 @@ namespace uk {
 namespace {
 
 constexpr uk_index_t kLarge = 1 << 20;  // what an unknown size counts as
-constexpr int kSlow =
-    4;  // a dot of the one level that CPUs are slow at takes so many times as long
+// Times as long as the model has it: a dot of the one level that CPUs are slow at.
+constexpr int kSlow = 4;
 
 // Time for the whole matmul, padding included, in quarter cycles. Doubles, as sizes may be
 // anything; generator/query.py does the same operations in the same order.

@@ -139,13 +139,18 @@ UK_INLINE void dots_in_pairs(typename P::Acc (&acc)[Rows][Vectors], const char* 
   add((Rows * Vectors - 1) / 2 * 2, waiting);
 }
 
+// Accumulators that a loop can have which takes several steps a turn, beside a row and the columns.
+template <class P>
+constexpr int most_sums_to_unroll(int vectors) {
+  return P::kRegisters - P::kTemporaries - vectors - 1 - kRegistersToUnroll;
+}
+
 // Between a dot and the next one of its sum there are up to five cycles, and cores do up to two
 // dots a cycle. The steps of a block that has so few results take turns between several sums of
 // each, where the order of a sum is free.
 template <class P>
 constexpr int sums_of_result(int rows, int vectors) {
-  constexpr int kMostSums = P::kRegisters - P::kTemporaries - kRegistersToUnroll - 1;
-  const int results = rows * vectors, most_sums = kMostSums - vectors;
+  const int results = rows * vectors, most_sums = most_sums_to_unroll<P>(vectors);
   if (!P::kSplitsSums || results >= 10 || 2 * results > most_sums) return 1;
   return results < 5 && 4 * results <= most_sums ? 4 : 2;
 }
@@ -187,8 +192,7 @@ UK_INLINE void k_steps(typename P::Acc (&accs)[Sums][Rows][Vectors], typename P:
       UK_UNROLL for (int s = 0; s < Sums; ++s) step(accs[s]);
     }
     for (; k1 > 0; --k1) step(accs[0]);
-  } else if constexpr (Rows * Vectors + Vectors + 1 + P::kTemporaries + kRegistersToUnroll <=
-                       P::kRegisters) {
+  } else if constexpr (Rows * Vectors <= most_sums_to_unroll<P>(Vectors)) {
     UK_UNROLL_STEPS for (; k1 > 0; --k1) step(accs[0]);
   } else {
     for (; k1 > 0; --k1) step(accs[0]);

@@ -60,7 +60,7 @@ class Machine:
             columns = self._staged_rhs(rhs, steps) if plan.stages_rhs else rhs
             self.writes.clear()
             for block in plan.blocks:
-                shape = BlockShape(plan, block.rows, block.columns)
+                shape = BlockShape(plan, block.rows, block.columns, block.sums)
                 row_unit = self.source.lhs_offset(block) // self._row_unit_bytes()
                 column_unit = self.source.rhs_offset(block) // self._column_unit_bytes()
                 self._block(shape, block.row * tile.n0 + block.column, lhs, row_unit, columns,

@@ -52,15 +52,13 @@ class PlanTest(unittest.TestCase):
     def test_blocks_fit_the_registers(self) -> None:
         for plan in _plans():
             for block in plan.blocks:
-                needed = plan.registers_of_block(block.rows, plan.vectors(block.columns))
-                self.assertLessEqual(needed, plan.primitive.isa.registers,
+                self.assertLessEqual(plan.registers_of(block), plan.primitive.isa.registers,
                                      plan.tile.symbol)
 
     def test_sums_that_would_wait_are_split_if_their_order_is_free(self) -> None:
         def sums(name: str, shape: str, isa: str) -> list[int]:
             tile = parse_line(f"mmt4d {name} {shape} {isa}").tile("x86_64")
-            plan = make_plan(tile, choose_primitive(tile))
-            return [plan.sums_of_result(b.rows, plan.vectors(b.columns)) for b in plan.blocks]
+            return [block.sums for block in make_plan(tile, choose_primitive(tile)).blocks]
 
         for name, shape, isa, expected in (
                 ("u8s8s32", "1x16x4", "avx512_vnni", [4]), ("u8s8s32", "4x32x4", "avx512_vnni", [2]),
