@@ -16,6 +16,8 @@ const char* origin_name(uint32_t origin) {
                                          : "generic";
 }
 
+constexpr int kIsaWidth = sizeof("avx512_base generated") - 1;  // the longest that the column has
+
 const char* outcome_name(const Row& row) {
   switch (row.outcome) {
     case Outcome::kNoTile:
@@ -111,11 +113,11 @@ void print_header(const Setting& setting, const Options& options) {
                 static_cast<double>(setting.cache_bytes) / kMiB,
                 setting.weights_from_memory ? "memory" : "cache in part");
   }
-  std::printf("%-8s %-4s %-17s %-8s %-17s %8s %6s %6s %8s %8s %8s  %-8s %s\n", "", "", "", "", "",
-              "mmt4d", "% of", "% of", "pack W", "pack A", "unpack", "largest", "");
-  std::printf("%-8s %-4s %-17s %-8s %-17s %8s %6s %6s %8s %8s %8s  %-8s %s\n", "product", "type",
-              "MxNxK", "tile", "ISA", "GFLOP/s", "peak", "memory", "GB/s", "GB/s", "GB/s", "error",
-              "check");
+  std::printf("%-8s %-4s %-17s %-8s %-*s %8s %6s %6s %8s %8s %8s  %-8s %s\n", "", "", "", "",
+              kIsaWidth, "", "mmt4d", "% of", "% of", "pack W", "pack A", "unpack", "largest", "");
+  std::printf("%-8s %-4s %-17s %-8s %-*s %8s %6s %6s %8s %8s %8s  %-8s %s\n", "product", "type",
+              "MxNxK", "tile", kIsaWidth, "ISA", "GFLOP/s", "peak", "memory", "GB/s", "GB/s",
+              "GB/s", "error", "check");
   std::fflush(stdout);
 }
 
@@ -124,9 +126,9 @@ void print_row(const Row& row, const Setting& setting) {
   if (row.tile && row.tile->origin != UK_ORIGIN_HAND) {
     isa += std::string(" ") + origin_name(row.tile->origin);
   }
-  std::printf("%-8s %-4s %-17s %-8s %-17s ", row.product->name, row.type->name,
+  std::printf("%-8s %-4s %-17s %-8s %-*s ", row.product->name, row.type->name,
               row.product->shape(row.m).c_str(), row.tile ? tile_shape(*row.tile).c_str() : "-",
-              isa.c_str());
+              kIsaWidth, isa.c_str());
   if (row.calls > 0) {
     std::printf("%8.1f %6s %6s %8.1f %8.1f %8.1f  %-8s %s\n", row.ops_per_second / 1e9,
                 percent(row.ops_per_second, row.peak.ops_per_second).c_str(),
