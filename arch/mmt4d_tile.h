@@ -12,13 +12,13 @@ namespace {
 // in bytes: nearer than 16 KiB the requests in flight do not cover the memory's latency.
 constexpr int kPrefetchDistance = 16 << 10;
 // Into L2: with prefetches into L1 Emerald Rapids takes 4 to 10 % longer, Zen 4 and Zen 5 as long.
-// Nobody measured Arm's cores, which keep to L1.
-#if defined(__x86_64__)
 constexpr int kPrefetchLocality = 2;
-#else
-constexpr int kPrefetchLocality = 3;
-#endif
 constexpr int kCacheLine = 64;
+
+// The next k step prefetches from `next` on, and that moves on by `step`.
+struct Prefetch {
+  uintptr_t next, step;
+};
 
 // Of several blocks each runs through the whole panel. If the first alone prefetched, the memory
 // would idle while the others run. So all blocks run on few steps at a time, which stay in L1, add
@@ -29,28 +29,38 @@ constexpr int kCacheLine = 64;
 //   block 0                  reads steps 64 ... 127, prefetches 128 ... 159
 constexpr int kSharedPrefetchBytes = 8 << 10;
 
-// Where one of kBlocks blocks that share it starts to prefetch, beside its reads of `bytes` from
-// rhs on. Integer arithmetic, here and below: the address may lie past the end of the buffer, which
-// a prefetch ignores and a pointer must not do.
-template <int kBlocks>
-UK_INLINE uintptr_t prefetch_start(const char* rhs, uk_index_t bytes, int block) {
-  uk_index_t ahead = kPrefetchDistance;
-  if constexpr (kBlocks > 1) ahead = bytes + bytes / kBlocks * block;
-  return reinterpret_cast<uintptr_t>(rhs) + static_cast<uintptr_t>(ahead);
+// How a block prefetches, one of kBlocks that share it, beside its reads of k1 steps from rhs on.
+// Integer arithmetic, here and below: the address may lie past the end of the buffer, which a
+// prefetch ignores and a pointer must not do.
+template <int kBlocks, int kStepBytes>
+UK_INLINE Prefetch prefetch_start(const char* rhs, uk_index_t k1, int block,
+                                  const uk_tile_context_t& context) {
+  const auto steps = static_cast<uintptr_t>(k1), number = static_cast<uintptr_t>(block);
+  if (context.prefetch_from != 0) {
+    const uintptr_t share = (context.prefetch_step_bytes + kBlocks - 1) / kBlocks;
+    return {context.prefetch_from + steps * share * number, share};
+  }
+  constexpr uintptr_t kShare = (kStepBytes + kBlocks - 1) / kBlocks;
+  uintptr_t ahead = kPrefetchDistance;
+  if constexpr (kBlocks > 1) ahead = steps * kStepBytes + steps * kStepBytes / kBlocks * number;
+  return {reinterpret_cast<uintptr_t>(rhs) + ahead, kShare};
 }
 
-// How many steps blocks that share the prefetching run on at a time: all, unless the RHS streams.
+// How many steps blocks that share the prefetching run on at a time: all, unless they prefetch the
+// RHS that they read.
 template <int kStepBytes>
-UK_INLINE uk_index_t steps_at_a_time(uk_index_t k1, uint32_t flags) {
+UK_INLINE uk_index_t steps_at_a_time(uk_index_t k1, uint32_t flags,
+                                     const uk_tile_context_t& context) {
   constexpr int kFew = kStepBytes < kSharedPrefetchBytes ? kSharedPrefetchBytes / kStepBytes : 1;
-  return (flags & UK_MMT4D_PREFETCH_RHS) && k1 > kFew ? kFew : k1;
+  const bool is_ahead = (flags & UK_MMT4D_PREFETCH_RHS) && context.prefetch_from == 0;
+  return is_ahead && k1 > kFew ? kFew : k1;
 }
 
 // Calls run_blocks(lhs, rhs, steps, flags) for all steps of the panels.
 template <bool kShare, int kLhsStep, int kRhsStep, class RunBlocks>
 UK_INLINE void for_steps(const void* lhs_panel, const void* rhs_panel, uk_index_t k1,
-                         uint32_t flags, RunBlocks run_blocks) {
-  const uk_index_t most = kShare ? steps_at_a_time<kRhsStep>(k1, flags) : k1;
+                         uint32_t flags, const uk_tile_context_t& context, RunBlocks run_blocks) {
+  const uk_index_t most = kShare ? steps_at_a_time<kRhsStep>(k1, flags, context) : k1;
   const char* lhs = static_cast<const char*>(lhs_panel);
   const char* rhs = static_cast<const char*>(rhs_panel);
   do {
@@ -63,18 +73,19 @@ UK_INLINE void for_steps(const void* lhs_panel, const void* rhs_panel, uk_index_
   } while (kShare && k1 > 0);
 }
 
-// What a k step of kStepBytes prefetches in one of kBlocks blocks. Returns where the next one does.
-template <int kBlocks, int kStepBytes>
-UK_INLINE uintptr_t prefetch_rhs(uintptr_t ahead) {
-  constexpr int kShare = (kStepBytes + kBlocks - 1) / kBlocks;
+// What kSteps k steps of kStepBytes prefetch in one of kBlocks blocks: as many lines as where they
+// prefetch what they read. Where they prefetch less, lines come up several times, which costs a
+// load each.
+template <int kBlocks, int kStepBytes, int kSteps = 1>
+UK_INLINE void prefetch(Prefetch& ahead) {
+  constexpr int kShare = kSteps * ((kStepBytes + kBlocks - 1) / kBlocks);
   UK_UNROLL for (int b = 0; b < kShare; b += kCacheLine) {
-    __builtin_prefetch(reinterpret_cast<const char*>(ahead + static_cast<uintptr_t>(b)), 0,
+    __builtin_prefetch(reinterpret_cast<const char*>(ahead.next + static_cast<uintptr_t>(b)), 0,
                        kPrefetchLocality);
   }
-  ahead += kShare;
+  ahead.next += kSteps * ahead.step;
   // The step stays behind it. Clang would mix them, for which it has not enough vector registers.
-  asm volatile("" : "+r"(ahead));
-  return ahead;
+  asm volatile("" : "+r"(ahead.next));
 }
 
 // The next row of OUT. Compilers would keep the addresses of all rows for the end of a tile, more
@@ -96,11 +107,11 @@ UK_INLINE int32_t load_s32(const char* p) {
 
 // The body that UK_DEFINE_MMT4D_TILE calls for the rows of one type: UK_MMT4D_BODY(types,
 // Primitive), on the mmt4d_tile of the architecture.
-#define UK_MMT4D_BODY(types, ...)                                                                  \
-  template <int M0, int N0, int K0>                                                                \
-  UK_INLINE void mmt4d_##types(void* out, uk_index_t out_stride, const void* lhs, const void* rhs, \
-                               uk_index_t k1, uint32_t flags) {                                    \
-    mmt4d_tile<__VA_ARGS__, M0, N0, K0>(out, out_stride, lhs, rhs, k1, flags);                     \
+#define UK_MMT4D_BODY(types, ...)                                                          \
+  template <int M0, int N0, int K0>                                                        \
+  UK_INLINE void mmt4d_##types(void* out, const void* lhs, const void* rhs, uk_index_t k1, \
+                               uint32_t flags, const uk_tile_context_t& context) {         \
+    mmt4d_tile<__VA_ARGS__, M0, N0, K0>(out, lhs, rhs, k1, flags, context);                \
   }
 
 #endif  // UKERNEL_ARCH_MMT4D_TILE_H_

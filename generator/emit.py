@@ -721,6 +721,11 @@ class TileSource:
         return (self.plan.stages and not self.plan.stages_in_block) or self.shares_prefetch
 
     @property
+    def context(self) -> str:
+        """What says where to prefetch."""
+        return "part" if self.runs_in_parts else "context"
+
+    @property
     def _block_steps(self) -> str:
         return "steps" if self.runs_in_parts else "k1"
 
@@ -748,10 +753,10 @@ class TileSource:
     def prefetch_start(self, block: Block) -> str:
         blocks = self.prefetch_blocks(block)
         if blocks == 0:
-            return "0"
+            return "{}"
         number = self.plan.blocks.index(block) if self.shares_prefetch else 0
         rhs = "rhs" if self.shares_prefetch else _offset("rhs", self.rhs_offset(block))
-        return f"prefetch_start<{blocks}>({rhs}, {self._block_steps} * {self.rhs_step}, {number})"
+        return f"prefetch_start<{blocks}, {self.rhs_step}>({rhs}, {self._block_steps}, {number}, {self.context})"
 
     @property
     def out_bytes(self) -> int:

@@ -76,7 +76,8 @@ struct Step {
   const char *lhs, *rhs;
   uk_index_t k1;
   uint32_t flags;
-  bool first, last;  // of the tile's
+  uk_tile_context_t context;  // but its out_stride
+  bool first, last;           // of the tile's
 };
 
 template <class OneStep>
@@ -98,20 +99,44 @@ void for_each_step(const uk_mmt4d_params_t& p, const Mmt4dType& type, const uk_t
     walk.step_cost = tile_step_cost(row, cpu_is_wide(p.cpu_data));
     walk.panels = least_of_levels(p.cpu_data, &VectorUnit::panels);
   }
-  walk.for_each_tile([&](uk_index_t i, uk_index_t j, uk_index_t k, uk_index_t k1, bool prefetch) {
+  const auto rhs_at = [&](uk_index_t j, uk_index_t k) {
+    return at(p.rhs, p.rhs_offset + j * p.rhs_stride0 + k * rhs_step, type.rhs_bits);
+  };
+  // The tile's k1 steps share the part of the RHS evenly, to a few bytes.
+  const auto fetching = [&](const RhsPart& next, uk_index_t k1) {
+    uk_tile_context_t context = {};
+    if (next.parts > 0 && k1 > 0) {
+      const uk_index_t bytes = ceil_div(next.k1 * walk.rhs_step_bytes, next.parts);
+      context.prefetch_from = reinterpret_cast<uintptr_t>(rhs_at(next.j, next.k)) +
+                              static_cast<uintptr_t>(next.part * bytes);
+      context.prefetch_step_bytes = static_cast<uintptr_t>(ceil_div(bytes, k1));
+    }
+    return context;
+  };
+  walk.for_each_tile([&](uk_index_t i, uk_index_t j, uk_index_t k, uk_index_t k1, bool prefetch,
+                         const RhsPart& next) {
     const uint32_t accumulate = k > 0 ? UK_MMT4D_ACCUMULATE : p.flags & UK_MMT4D_ACCUMULATE;
-    one_step({i, j, at(p.lhs, p.lhs_offset + i * p.lhs_stride0 + k * lhs_step, type.lhs_bits),
-              at(p.rhs, p.rhs_offset + j * p.rhs_stride0 + k * rhs_step, type.rhs_bits), k1,
-              accumulate | (prefetch ? UK_MMT4D_PREFETCH_RHS : 0), k == 0, k + k1 >= p.k});
+    const bool prefetches = prefetch || next.parts > 0;
+    Step step = {i,
+                 j,
+                 at(p.lhs, p.lhs_offset + i * p.lhs_stride0 + k * lhs_step, type.lhs_bits),
+                 rhs_at(j, k),
+                 k1,
+                 accumulate | (prefetches ? UK_MMT4D_PREFETCH_RHS : 0),
+                 fetching(next, k1),
+                 k == 0,
+                 k + k1 >= p.k};
+    one_step(step);
   });
 }
 
 void walk_tiles(const uk_mmt4d_params_t& p, const Mmt4dType& type, const uk_tile_row_t& row) {
-  const auto tile = function_of<uk_mmt4d_tile_fn>(&row);
+  uk_mmt4d_strided_tile_fn* const tile = strided_tile_of_row(row);
   const uk_index_t out_tile = uk_index_t{p.m0} * p.n0;
-  for_each_step(p, type, row, [&](const Step& s) {
+  for_each_step(p, type, row, [&](Step& s) {
     char* out = at(p.out, p.out_offset + s.i * p.out_stride0 + s.j * out_tile, type.out_bits);
-    if (tile) return tile(out, s.lhs, s.rhs, s.k1, s.flags);
+    s.context.out_stride = p.n0;
+    if (tile) return tile(out, s.lhs, s.rhs, s.k1, s.flags, s.context);
     generic_mmt4d_tile(type.flag, {out, p.n0, p.m0, p.n0}, s.lhs, s.rhs, s.k1, s.flags,
                        {p.m0, p.n0, p.k0});
   });
@@ -132,14 +157,15 @@ class UnpackedOut {
             smaller(p_.m0, p_.out_size0 - r), smaller(p_.n0, p_.out_size1 - c)};
   }
 
-  void run(uk_mmt4d_strided_tile_fn* tile, const Step& s) {
+  void run(uk_mmt4d_strided_tile_fn* tile, Step& s) {
     const TilePart out = part(s);
-    // A tile that prefetches takes its results up and puts them down every few steps
+    // A tile that prefetches its own panel takes its results up and puts them down every few steps
     // (arch/mmt4d_tile.h). In the matrix they may share a set of L1 with each other: M = 16 of f32
     // took a sixth longer where rows were 16 KiB apart.
-    const bool prefetches = (s.flags & UK_MMT4D_PREFETCH_RHS) != 0;
-    if (out.rows == p_.m0 && out.columns == p_.n0 && !prefetches) {
-      return tile(out.first, s.lhs, s.rhs, s.k1, s.flags, out.stride);
+    const bool prefetches_own = (s.flags & UK_MMT4D_PREFETCH_RHS) && s.context.prefetch_from == 0;
+    if (out.rows == p_.m0 && out.columns == p_.n0 && !prefetches_own) {
+      s.context.out_stride = out.stride;
+      return tile(out.first, s.lhs, s.rhs, s.k1, s.flags, s.context);
     }
     // A lone row of tiles may come as two tiles whose blocks of K take turns (mmt4d_walk.h): what
     // each has so far stays here. Any other tile's blocks of K are few, and it waits for the next
@@ -151,7 +177,8 @@ class UnpackedOut {
       __builtin_memset(copy, 0, static_cast<size_t>(tile_bytes_));
       copy_rows(out, copy, p_.n0, out.first, out.stride);
     }
-    tile(copy, s.lhs, s.rhs, s.k1, s.flags, p_.n0);
+    s.context.out_stride = p_.n0;
+    tile(copy, s.lhs, s.rhs, s.k1, s.flags, s.context);
     if (s.last || !waits_here) copy_rows(out, out.first, out.stride, copy, p_.n0);
   }
 
@@ -175,7 +202,7 @@ __attribute__((noinline)) void walk_matrix(const uk_mmt4d_params_t& p, const Mmt
                                            const uk_tile_row_t& row) {
   uk_mmt4d_strided_tile_fn* const tile = strided_tile_of_row(row);
   UnpackedOut out(p, type);
-  for_each_step(p, type, row, [&](const Step& s) {
+  for_each_step(p, type, row, [&](Step& s) {
     if (tile) return out.run(tile, s);
     generic_mmt4d_tile(type.flag, out.part(s), s.lhs, s.rhs, s.k1, s.flags, {p.m0, p.n0, p.k0});
   });

@@ -19,6 +19,11 @@ inline uk_index_t equal_block(uk_index_t extent, uk_index_t unit_bytes, uk_index
   return ceil_div(extent, blocks);
 }
 
+// A part of an RHS panel's block of K, one of `parts` that are alike; of none if that is 0.
+struct RhsPart {
+  uk_index_t j, k, k1, part, parts;
+};
+
 struct Mmt4dWalk {
   uk_index_t m, n, k;                                         // in tiles
   uk_index_t m0;                                              // rows of a tile
@@ -32,9 +37,10 @@ struct Mmt4dWalk {
   bool rhs_streams() const { return n * k * rhs_step_bytes >= kStreamBytes; }
   bool reads_rhs_once() const { return rhs_streams() && m == 1; }
 
-  // Calls one_tile(i, j, k, k1, prefetch_rhs) for each tile (i, j) of OUT, where the k1 steps from
-  // k on come in increasing order of k. Blocks of tiles keep the panels in cache. K = 0 makes one
-  // call for each tile too.
+  // Calls one_tile(i, j, k, k1, prefetch_rhs, next) for each tile (i, j) of OUT, where the k1 steps
+  // from k on come in increasing order of k. Blocks of tiles keep the panels in cache. K = 0 makes
+  // one call for each tile too. Which part of the RHS a tile should fetch for those that come next,
+  // `next` says; prefetch_rhs, whether it should fetch its own panel, of one that cannot do that.
   template <class OneTile>
   void for_each_tile(OneTile one_tile) const {
     const bool rhs_blocks = l3_feeds && m > 1;
@@ -45,13 +51,12 @@ struct Mmt4dWalk {
       const uk_index_t panels = rhs_blocks ? kLongPanelBytes : kPanelBytes;
       k_block = equal_block(k, lhs_step_bytes + rhs_step_bytes, panels, 16);
     }
-    uk_index_t m_block = 1, n_block = 1;
+    uk_index_t m_block = 1, n_block = n;
     if (rhs_blocks) {
       const uk_index_t block_bytes = smaller(m * k * lhs_step_bytes, kRhsBlockBytes);
       n_block = equal_block(n, k * rhs_step_bytes, block_bytes);
     } else {
       m_block = equal_block(m, lhs_step_bytes * k_block, kLhsBlockBytes);
-      n_block = equal_block(n, m_block * out_tile_bytes, kOutBlockBytes);
     }
     // A core prefetches by itself, but only so far ahead of each stream of reads, and up to the end
     // of a page. Where tiles wait for memory, two panels side by side may keep more on its way than
@@ -68,6 +73,16 @@ struct Mmt4dWalk {
       k_block = larger(kSideBySideBytes / rhs_step_bytes, 1);
     }
     const bool prefetch = rhs_streams() && !runs_ahead && !waits;
+    // An RHS panel that came only when its first tile reads it would keep that tile waiting, while
+    // the memory would idle beside the others. So all tiles of a panel fetch a part of the next.
+    const bool fetch_next = prefetch && m > 1 && !rhs_blocks;
+    const auto part_of_next = [&](uk_index_t i0, uk_index_t i, uk_index_t j, uk_index_t k_from) {
+      RhsPart next = {j + 1, k_from, 0, i - i0, smaller(m_block, m - i0)};
+      if (next.j == n) next.j = 0, next.k += k_block;
+      if (next.k >= k) next.k = 0, next.parts = i0 + m_block < m ? next.parts : 0;
+      next.k1 = smaller(k_block, k - next.k);
+      return next;
+    };
 
     const auto one_block = [&](uk_index_t i0, uk_index_t j0) {
       for (uk_index_t k_from = 0; k_from == 0 || k_from < k; k_from += k_block) {
@@ -75,7 +90,9 @@ struct Mmt4dWalk {
         for (uk_index_t j = j0; j < smaller(j0 + n_block, n); ++j) {
           for (uk_index_t i = i0; i < smaller(i0 + m_block, m); ++i) {
             // Only the first LHS panel finds the RHS panel in memory.
-            one_tile(i, j, k_from, k1, prefetch && i == (rhs_blocks ? 0 : i0));
+            const bool is_first = i == (rhs_blocks ? 0 : i0);
+            one_tile(i, j, k_from, k1, prefetch && is_first,
+                     fetch_next ? part_of_next(i0, i, j, k_from) : RhsPart{});
           }
         }
       }

@@ -74,12 +74,21 @@ constexpr int block_first_row(int m0, int blocks, int block) {
 #define UK_COPY_SYMBOL__(op, width, tile0, tile1, suffix, arch, isa) \
   uk_##op##_tile_##width##_##tile0##x##tile1##suffix##_##arch##_##isa
 
+// What ops tell an mmt4d tile beyond the ABI.
+struct uk_tile_context_t {
+  uk_index_t out_stride;  // elements from a row of OUT to the next
+  // Where a tile that is passed PREFETCH_RHS does not prefetch its own panel, unless it is 0, but,
+  // in each k step, so many bytes more from here on. Integers: it may lie past a buffer's end.
+  uintptr_t prefetch_from;
+  uintptr_t prefetch_step_bytes;
+};
+
 // In the library an mmt4d tile is two functions: its symbol, whose rows of OUT lie one behind the
-// other, calls <symbol>_strided, for rows that lie in a matrix, out_stride elements apart. That one
-// is not part of the ABI: ops call it under UNPACK_OUT.
+// other, calls <symbol>_strided, for rows that may lie in a matrix. That one is not part of the
+// ABI: the ops call it.
 typedef void uk_mmt4d_strided_tile_fn(void* out_matrix, const void* lhs_panel,
                                       const void* rhs_panel, uk_index_t k1, uint32_t flags,
-                                      uk_index_t out_stride);
+                                      const uk_tile_context_t& context);
 #define UK_STRIDED_SYMBOL(symbol) UK_STRIDED_SYMBOL_(symbol)
 #define UK_STRIDED_SYMBOL_(symbol) symbol##_strided
 
@@ -97,9 +106,9 @@ typedef void uk_mmt4d_strided_tile_fn(void* out_matrix, const void* lhs_panel,
                         lhs##rhs##out, UK_MMT4D_SUFFIX_##numerics, m0, n0, k0)
 #define UK_DEFINE_MMT4D_TILE_(symbol, types, suffix, m0, n0, k0) \
   UK_DEFINE_MMT4D_TILE__(symbol, types, suffix, m0, n0, k0)
-#define UK_DEFINE_MMT4D_TILE__(symbol, types, suffix, m0, n0, k0)                               \
-  UK_DEFINE_STRIDED_TILE(symbol, n0) {                                                          \
-    mmt4d_##types##suffix<m0, n0, k0>(out_matrix, out_stride, lhs_panel, rhs_panel, k1, flags); \
+#define UK_DEFINE_MMT4D_TILE__(symbol, types, suffix, m0, n0, k0)                            \
+  UK_DEFINE_STRIDED_TILE(symbol, n0) {                                                       \
+    mmt4d_##types##suffix<m0, n0, k0>(out_matrix, lhs_panel, rhs_panel, k1, flags, context); \
   }
 
 // The braces that follow are the body of <symbol>_strided. In the library it is a function of its
@@ -114,14 +123,15 @@ typedef void uk_mmt4d_strided_tile_fn(void* out_matrix, const void* lhs_panel,
 #endif
 #define UK_DEFINE_STRIDED_TILE(symbol, n0)                                                     \
   UK_STRIDED_TILE void symbol##_strided(void*, const void*, const void*, uk_index_t, uint32_t, \
-                                        uk_index_t);                                           \
+                                        const uk_tile_context_t&);                             \
   extern "C" void symbol(void* out_tile, const void* lhs_panel, const void* rhs_panel,         \
                          uk_index_t k1, uint32_t flags) {                                      \
-    symbol##_strided(out_tile, lhs_panel, rhs_panel, k1, flags, n0);                           \
+    static constexpr uk_tile_context_t kDenseRows = {n0, 0, 0};                                \
+    symbol##_strided(out_tile, lhs_panel, rhs_panel, k1, flags, kDenseRows);                   \
   }                                                                                            \
   UK_STRIDED_TILE void symbol##_strided(void* out_matrix, const void* lhs_panel,               \
                                         const void* rhs_panel, uk_index_t k1, uint32_t flags,  \
-                                        uk_index_t out_stride)
+                                        const uk_tile_context_t& context)
 
 #define UK_DEFINE_PACK_TILE(width, tile0, tile1, order, arch, isa)                              \
   extern "C" void UK_PACK_SYMBOL(width, tile0, tile1, order, arch, isa)(                        \

@@ -106,18 +106,18 @@ UK_INLINE void dot_steps(typename P::Acc (&acc)[Rows][Vectors], const Lhs* group
 
 // k1 steps, kSteps at a time, on the accumulators of kOutRows rows. Returns how many are left.
 // The rows of several steps lie one behind the other only where a block is all rows of the tile.
-// One of kPrefetchBlocks blocks prefetches from `ahead` on; none does if that is 0.
+// One of kPrefetchBlocks blocks prefetches what is `ahead`; none does if that is 0.
 template <class P, int M0, int N0, int kOutRows, int kSteps, int kPrefetchBlocks, int Rows,
           int Vectors>
 UK_INLINE uk_index_t k_steps(typename P::Acc (&acc)[Rows][Vectors], const char*& lhs,
-                             const char*& rhs, uk_index_t k1, uintptr_t& ahead) {
+                             const char*& rhs, uk_index_t k1, Prefetch& ahead) {
   constexpr int kRows = kSteps * kOutRows, kGroupRows = P::kGroup * P::kAccRows;
   constexpr int kWhole = kRows / kGroupRows, kRest = kRows % kGroupRows;
   static_assert(kSteps == 1 || kOutRows == M0, "the next step's rows follow");
   // Compilers know how few steps may be left, and would write out each number of them.
   _Pragma("GCC unroll 1") for (; k1 >= kSteps; k1 -= kSteps) {
     if constexpr (kPrefetchBlocks > 0) {
-      ahead = prefetch_rhs<kPrefetchBlocks, kSteps * N0 * P::kRhsBytes>(ahead);
+      prefetch<kPrefetchBlocks, N0 * P::kRhsBytes, kSteps>(ahead);
     }
     decltype(P::template load_lhs<1>(lhs)) groups[kWhole + (kRest > 0)];
     UK_UNROLL for (int g = 0; g < kWhole; ++g) {
@@ -137,7 +137,7 @@ UK_INLINE uk_index_t k_steps(typename P::Acc (&acc)[Rows][Vectors], const char*&
 // more operands than fit beside the accumulators.
 template <class P, int M0, int N0, int kOutRows, int kPrefetchBlocks, int Rows, int Vectors>
 UK_INLINE void k_loop(typename P::Acc (&acc)[Rows][Vectors], const char* lhs, const char* rhs,
-                      uk_index_t k1, uintptr_t ahead) {
+                      uk_index_t k1, Prefetch ahead) {
   constexpr bool kFew = kOutRows == M0 && P::kAccRows == 1 && M0 < P::kGroup &&
                         P::kGroup % M0 == 0 &&
                         Rows * Vectors * P::kAccRegisters + P::kTemporaries <= kRegisters / 2;
@@ -151,7 +151,7 @@ UK_INLINE void k_loop(typename P::Acc (&acc)[Rows][Vectors], const char* lhs, co
 // kPrefetchBlocks as above.
 template <class P, int M0, int N0, int kBlocks, int kBlock, int kPrefetchBlocks>
 UK_INLINE void block(char* out, uk_index_t row_bytes, const char* lhs, const char* rhs,
-                     uk_index_t k1, uint32_t flags) {
+                     uk_index_t k1, uint32_t flags, const uk_tile_context_t& context) {
   constexpr int kTileAccRows = (M0 + P::kAccRows - 1) / P::kAccRows;
   constexpr int kRow = P::kAccRows * uk::block_first_row(kTileAccRows, kBlocks, kBlock);
   constexpr int kEnd = P::kAccRows * uk::block_first_row(kTileAccRows, kBlocks, kBlock + 1);
@@ -177,11 +177,14 @@ UK_INLINE void block(char* out, uk_index_t row_bytes, const char* lhs, const cha
       UK_UNROLL for (int j = 0; j < kVectors; ++j) acc[i][j] = P::zero();
     }
   }
-  if (kPrefetchBlocks > 0 && (flags & UK_MMT4D_PREFETCH_RHS)) {
-    const uintptr_t ahead = prefetch_start<kPrefetchBlocks>(rhs, k1 * N0 * P::kRhsBytes, kBlock);
+  if constexpr (kPrefetchBlocks == 0) {
+    k_loop<P, M0, N0, kOutRows, 0>(acc, lhs, rhs, k1, {});
+  } else if (flags & UK_MMT4D_PREFETCH_RHS) {
+    const Prefetch ahead =
+        prefetch_start<kPrefetchBlocks, N0 * P::kRhsBytes>(rhs, k1, kBlock, context);
     k_loop<P, M0, N0, kOutRows, kPrefetchBlocks>(acc, lhs, rhs, k1, ahead);
   } else {
-    k_loop<P, M0, N0, kOutRows, 0>(acc, lhs, rhs, k1, 0);
+    k_loop<P, M0, N0, kOutRows, 0>(acc, lhs, rhs, k1, {});
   }
   UK_UNROLL for (int i = 0; i < kRows; ++i) {
     if (i > 0) out = next_row(out, acc_bytes);
@@ -193,17 +196,18 @@ UK_INLINE void block(char* out, uk_index_t row_bytes, const char* lhs, const cha
 
 template <class P, int M0, int N0, int kBlocks, bool kShare, int kBlock = 0>
 UK_INLINE void blocks(char* out, uk_index_t row_bytes, const char* lhs, const char* rhs,
-                      uk_index_t k1, uint32_t flags) {
+                      uk_index_t k1, uint32_t flags, const uk_tile_context_t& context) {
   if constexpr (kBlock < kBlocks) {
     constexpr int kPrefetchBlocks = kShare ? kBlocks : kBlock == 0 ? 1 : 0;
-    block<P, M0, N0, kBlocks, kBlock, kPrefetchBlocks>(out, row_bytes, lhs, rhs, k1, flags);
-    blocks<P, M0, N0, kBlocks, kShare, kBlock + 1>(out, row_bytes, lhs, rhs, k1, flags);
+    block<P, M0, N0, kBlocks, kBlock, kPrefetchBlocks>(out, row_bytes, lhs, rhs, k1, flags,
+                                                       context);
+    blocks<P, M0, N0, kBlocks, kShare, kBlock + 1>(out, row_bytes, lhs, rhs, k1, flags, context);
   }
 }
 
 template <class P, int M0, int N0, int K0>
-UK_INLINE void mmt4d_tile(void* out, uk_index_t out_stride, const void* lhs, const void* rhs,
-                          uk_index_t k1, uint32_t flags) {
+UK_INLINE void mmt4d_tile(void* out, const void* lhs, const void* rhs, uk_index_t k1,
+                          uint32_t flags, const uk_tile_context_t& context) {
   static_assert(K0 == P::kK0, "one dot per k step");
   static_assert(N0 % P::kLanes == 0, "whole vectors");
   constexpr int kAccRows = (M0 + P::kAccRows - 1) / P::kAccRows;
@@ -213,10 +217,11 @@ UK_INLINE void mmt4d_tile(void* out, uk_index_t out_stride, const void* lhs, con
   constexpr bool kShare =
       kBlocks > 1 && sizeof(typename P::Acc) == P::kAccRows * P::kLanes * P::kOutBytes;
   for_steps<kShare, M0 * P::kLhsBytes, N0 * P::kRhsBytes>(
-      lhs, rhs, k1, flags,
-      [=](const char* lhs, const char* rhs, uk_index_t steps, uint32_t flags) UK_INLINE_LAMBDA {
-        blocks<P, M0, N0, kBlocks, kShare>(static_cast<char*>(out), out_stride * P::kOutBytes, lhs,
-                                           rhs, steps, flags);
+      lhs, rhs, k1, flags, context,
+      [&](const char* lhs, const char* rhs, uk_index_t steps, uint32_t flags) UK_INLINE_LAMBDA {
+        blocks<P, M0, N0, kBlocks, kShare>(static_cast<char*>(out),
+                                           context.out_stride * P::kOutBytes, lhs, rhs, steps,
+                                           flags, context);
       });
 }
 

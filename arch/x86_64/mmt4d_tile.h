@@ -157,14 +157,14 @@ constexpr int sums_of_result(int rows, int vectors) {
 
 // k1 steps on a block's accumulators, of each sum of its results; a step's rows are kStride bytes
 // from the next one's. `sums` is of kSumsRows, for kSummedRows rows, if there are any. One of
-// kPrefetchBlocks blocks prefetches from `ahead` on; none does if that is 0.
+// kPrefetchBlocks blocks prefetches what is `ahead`; none does if that is 0.
 template <class P, int kStride, int N0, int kPrefetchBlocks, int kSummedRows, int Sums, int Rows,
           int Vectors>
 UK_INLINE void k_steps(typename P::Acc (&accs)[Sums][Rows][Vectors], typename P::Acc& sums,
-                       const char* lhs, const char* rhs, uk_index_t k1, uintptr_t& ahead) {
+                       const char* lhs, const char* rhs, uk_index_t k1, Prefetch& ahead) {
   const auto step = [&](typename P::Acc(&acc)[Rows][Vectors]) UK_INLINE_LAMBDA {
     if constexpr (kPrefetchBlocks > 0) {
-      ahead = prefetch_rhs<kPrefetchBlocks, N0 * P::kRhsBytes>(ahead);
+      prefetch<kPrefetchBlocks, N0 * P::kRhsBytes>(ahead);
     }
     decltype(P::load_rhs(rhs)) columns[Vectors];
     UK_UNROLL for (int j = 0; j < Vectors; ++j) {
@@ -220,7 +220,7 @@ constexpr int kStepsSummedFirst = 2;
 template <class P, int M0, int N0, int kPrefetchBlocks, bool kSumsRows, int Sums, int Rows,
           int Vectors>
 UK_INLINE void k_loop(typename P::Acc (&accs)[Sums][Rows][Vectors], char* sums_of_rows,
-                      const char* lhs, const char* rhs, uk_index_t k1, uintptr_t ahead) {
+                      const char* lhs, const char* rhs, uk_index_t k1, Prefetch ahead) {
   constexpr int kStride = M0 * P::kRowBytes, kRhsStep = N0 * P::kRhsBytes;
   typename P::Acc sums = P::zero();
   if constexpr (P::kStagesLhs) {
@@ -261,7 +261,7 @@ UK_INLINE void k_loop(typename P::Acc (&accs)[Sums][Rows][Vectors], char* sums_o
 // accumulators.
 template <class P, int M0, int N0, int kBlocks, int kBlock, int kPrefetchBlocks>
 UK_INLINE void block(char* out, uk_index_t row_bytes, const char* lhs, const char* rhs,
-                     uk_index_t k1, uint32_t flags, char* sums) {
+                     uk_index_t k1, uint32_t flags, const uk_tile_context_t& context, char* sums) {
   constexpr int kRow = uk::block_first_row(M0, kBlocks, kBlock);
   constexpr int kRows = uk::block_first_row(M0, kBlocks, kBlock + 1) - kRow;
   constexpr int kVectors = N0 / P::kLanes;
@@ -288,11 +288,14 @@ UK_INLINE void block(char* out, uk_index_t row_bytes, const char* lhs, const cha
     }
   }
   constexpr bool kSumsRows = P::kSumsRows && kBlock == 0;
-  if (kPrefetchBlocks > 0 && (flags & UK_MMT4D_PREFETCH_RHS)) {
-    const uintptr_t ahead = prefetch_start<kPrefetchBlocks>(rhs, k1 * N0 * P::kRhsBytes, kBlock);
+  if constexpr (kPrefetchBlocks == 0) {
+    k_loop<P, M0, N0, 0, kSumsRows>(accs, sums, lhs, rhs, k1, {});
+  } else if (flags & UK_MMT4D_PREFETCH_RHS) {
+    const Prefetch ahead =
+        prefetch_start<kPrefetchBlocks, N0 * P::kRhsBytes>(rhs, k1, kBlock, context);
     k_loop<P, M0, N0, kPrefetchBlocks, kSumsRows>(accs, sums, lhs, rhs, k1, ahead);
   } else {
-    k_loop<P, M0, N0, 0, kSumsRows>(accs, sums, lhs, rhs, k1, 0);
+    k_loop<P, M0, N0, 0, kSumsRows>(accs, sums, lhs, rhs, k1, {});
   }
   if constexpr (kSums > 1) {
     UK_UNROLL for (int i = 0; i < kRows; ++i) {
@@ -313,11 +316,13 @@ UK_INLINE void block(char* out, uk_index_t row_bytes, const char* lhs, const cha
 
 template <class P, int M0, int N0, int kBlocks, bool kShare, int kBlock = 0>
 UK_INLINE void blocks(char* out, uk_index_t row_bytes, const char* lhs, const char* rhs,
-                      uk_index_t k1, uint32_t flags, char* sums) {
+                      uk_index_t k1, uint32_t flags, const uk_tile_context_t& context, char* sums) {
   if constexpr (kBlock < kBlocks) {
     constexpr int kPrefetchBlocks = kShare ? kBlocks : kBlock == 0 ? 1 : 0;
-    block<P, M0, N0, kBlocks, kBlock, kPrefetchBlocks>(out, row_bytes, lhs, rhs, k1, flags, sums);
-    blocks<P, M0, N0, kBlocks, kShare, kBlock + 1>(out, row_bytes, lhs, rhs, k1, flags, sums);
+    block<P, M0, N0, kBlocks, kBlock, kPrefetchBlocks>(out, row_bytes, lhs, rhs, k1, flags, context,
+                                                       sums);
+    blocks<P, M0, N0, kBlocks, kShare, kBlock + 1>(out, row_bytes, lhs, rhs, k1, flags, context,
+                                                   sums);
   }
 }
 
@@ -342,7 +347,7 @@ constexpr int kStagedBytes = 8 << 10;
 // between the results wait in OUT, or on the stack if OUT would round them.
 template <class P, int M0, int N0, int kBlocks>
 UK_INLINE void staged_blocks(char* out, uk_index_t row_bytes, const char* lhs, const char* rhs,
-                             uk_index_t k1, uint32_t flags) {
+                             uk_index_t k1, uint32_t flags, uk_tile_context_t context) {
   constexpr int kStride = M0 * P::kRowBytes, kRhsStep = N0 * P::kRhsBytes;
   constexpr int kSteps = kStagedBytes / kStride, kVectors = N0 / P::kLanes;
   constexpr int kOutVector = P::kLanes * P::kOutBytes, kAccBytes = sizeof(typename P::Acc);
@@ -363,14 +368,15 @@ UK_INLINE void staged_blocks(char* out, uk_index_t row_bytes, const char* lhs, c
     for_each_vector([](char* acc, const char* in)
                         UK_INLINE_LAMBDA { Staged<P>::store_out(acc, P::load_out(in)); });
   }
-  const uk_index_t shared = steps_at_a_time<kRhsStep>(k1, flags);
+  const uk_index_t shared = steps_at_a_time<kRhsStep>(k1, flags, context);
   const uk_index_t most = shared < kSteps ? shared : kSteps;
   do {
     const uk_index_t steps = k1 < most ? k1 : most;
     P::stage_lhs(staged, lhs, static_cast<int>(steps) * M0);
     blocks<Staged<P>, M0, N0, kBlocks, true>(kOutHoldsAccs ? out : accs,
                                              kOutHoldsAccs ? row_bytes : kAccRow, staged, rhs,
-                                             steps, flags, nullptr);
+                                             steps, flags, context, nullptr);
+    context.prefetch_from += static_cast<uintptr_t>(steps) * context.prefetch_step_bytes;
     lhs += steps * M0 * P::kLhsBytes;
     rhs += steps * kRhsStep;
     k1 -= steps;
@@ -383,28 +389,28 @@ UK_INLINE void staged_blocks(char* out, uk_index_t row_bytes, const char* lhs, c
 }
 
 template <class P, int M0, int N0, int K0>
-UK_INLINE void mmt4d_tile(void* out, uk_index_t out_stride, const void* lhs, const void* rhs,
-                          uk_index_t k1, uint32_t flags) {
+UK_INLINE void mmt4d_tile(void* out, const void* lhs, const void* rhs, uk_index_t k1,
+                          uint32_t flags, const uk_tile_context_t& context) {
   static_assert(K0 == P::kK0, "one dot per k step");
   static_assert(N0 % P::kLanes == 0, "whole vectors");
   static_assert(P::kStagesLhs || P::kRowBytes == P::kLhsBytes, "rows are broadcast as they lie");
   constexpr int kBlocks = uk::block_count(P::kRegisters - P::kTemporaries, M0, N0 / P::kLanes);
-  const uk_index_t row_bytes = out_stride * P::kOutBytes;
+  const uk_index_t row_bytes = context.out_stride * P::kOutBytes;
   if constexpr (P::kStagesLhs && kBlocks > 1) {
     staged_blocks<P, M0, N0, kBlocks>(static_cast<char*>(out), row_bytes,
                                       static_cast<const char*>(lhs), static_cast<const char*>(rhs),
-                                      k1, flags);
+                                      k1, flags, context);
     return;
   }
   // Rows that are broadcast as they lie need no stage to wait in: these blocks run on few steps at
   // a time only where OUT holds what accumulators hold.
   constexpr bool kShare = kBlocks > 1 && sizeof(typename P::Acc) == P::kLanes * P::kOutBytes;
   for_steps<kShare, M0 * P::kLhsBytes, N0 * P::kRhsBytes>(
-      lhs, rhs, k1, flags,
-      [=](const char* lhs, const char* rhs, uk_index_t steps, uint32_t flags) UK_INLINE_LAMBDA {
+      lhs, rhs, k1, flags, context,
+      [&](const char* lhs, const char* rhs, uk_index_t steps, uint32_t flags) UK_INLINE_LAMBDA {
         alignas(64) char sums[P::kSumsRows ? sizeof(typename P::Acc) : 1];
         blocks<P, M0, N0, kBlocks, kShare>(static_cast<char*>(out), row_bytes, lhs, rhs, steps,
-                                           flags, sums);
+                                           flags, context, sums);
       });
 }
 

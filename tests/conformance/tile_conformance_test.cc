@@ -22,7 +22,8 @@ namespace {
 using uk_conformance::GuardedBuffer;
 using Bytes = std::vector<uint8_t>;
 
-// A tile of the table whose rows lie in a matrix, against the same tile by its symbol.
+// A tile of the table whose rows lie in a matrix, and which prefetches for other tiles, against the
+// same tile by its symbol.
 class StridedTileCheck {
  public:
   explicit StridedTileCheck(const uk_tile_row_t& row)
@@ -40,17 +41,27 @@ class StridedTileCheck {
                {uk_conformance::Placement::start, uk_conformance::Placement::end}) {
             SCOPED_TRACE("k1 " + std::to_string(steps) + ", flags " + std::to_string(flags) +
                          ", stride " + std::to_string(stride));
-            run(steps, flags, stride, edge);
+            run(steps, flags, {stride, 0, 0}, edge);
             if (testing::Test::HasFailure()) return;
           }
         }
+      }
+      // From the last byte of memory on, of which nothing is there.
+      const uk_tile_context_t fetches = {row_.n0 + 1, ~uintptr_t{0}, 40};
+      for (const uint32_t flags :
+           {UK_MMT4D_PREFETCH_RHS + 0u, UK_MMT4D_ACCUMULATE | UK_MMT4D_PREFETCH_RHS}) {
+        SCOPED_TRACE("for others: k1 " + std::to_string(steps) + ", flags " +
+                     std::to_string(flags));
+        run(steps, flags, fetches, uk_conformance::Placement::end);
+        if (testing::Test::HasFailure()) return;
       }
     }
   }
 
  private:
-  void run(uk_index_t steps, uint32_t flags, uk_index_t stride,
+  void run(uk_index_t steps, uint32_t flags, const uk_tile_context_t& context,
            uk_conformance::Placement::Edge edge) {
+    const uk_index_t stride = context.out_stride;
     const bool accumulates = (flags & UK_MMT4D_ACCUMULATE) != 0;
     uk_conformance::Problem problem(type_, row_.m0, row_.n0, row_.k0, steps, accumulates);
     const auto kind = uk_conformance::data_kinds(type_, row_.k0, row_.numerics).front();
@@ -72,7 +83,7 @@ class StridedTileCheck {
     ASSERT_TRUE(strided);
     ASSERT_EQ("", catcher_.run([&] {
       tile(out_.data(), lhs_.data(), rhs_.data(), steps, flags);
-      strided(matrix_.data() + first, lhs_.data(), rhs_.data(), steps, flags, stride);
+      strided(matrix_.data() + first, lhs_.data(), rhs_.data(), steps, flags, context);
     }));
     copy_rows(out_.data(), stride_bytes, first, &expected);
     EXPECT_EQ(expected, Bytes(matrix_.data(), matrix_.data() + matrix_.size()));

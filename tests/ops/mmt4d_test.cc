@@ -566,13 +566,13 @@ TEST_P(Mmt4dAtLevel, OutStaysWhereThereIsNoK) {
   }
 }
 
-// Every tile of OUT has the same operands, on both sides of a block of N, and K is split.
+// Every tile of OUT has the same operands, on both sides of a block of N, if there are any, and K
+// is split.
 TEST_P(Mmt4dTilesAtLevel, DoNotDependOnTheBlocksOfN) {
   UK_SKIP_WITHOUT_LEVEL(GetParam().isa);
   for (const Request& r : requests()) {
-    const uk_index_t column_bytes =
-        uk_index_t{2} * r.tile.m0 * r.tile.n0 * bits_of(GetParam().type.out) / 8;
-    const uk_index_t n = uk::kOutBlockBytes / column_bytes + 1;
+    // The RHS has more bytes than the LHS, of which a block of it has no more.
+    const uk_index_t n = 2 * lhs_step_bytes(r.tile) / rhs_step_bytes(r.tile) + 2;
     Call call({r.flags, 2, n, beyond_panels(r.tile) + 1, r.tile, Strides::kZeroForInputs, Edge::end,
                "random"},
               cpu.data());

@@ -17,12 +17,14 @@ namespace {
 struct Call {
   uk_index_t i, j, k, k1;
   bool prefetches;
+  RhsPart next;
 };
 
 std::vector<Call> calls_of(const Mmt4dWalk& walk) {
   std::vector<Call> calls;
-  walk.for_each_tile([&](uk_index_t i, uk_index_t j, uk_index_t k, uk_index_t k1, bool prefetches) {
-    calls.push_back({i, j, k, k1, prefetches});
+  walk.for_each_tile([&](uk_index_t i, uk_index_t j, uk_index_t k, uk_index_t k1, bool prefetches,
+                         const RhsPart& next) {
+    calls.push_back({i, j, k, k1, prefetches, next});
   });
   return calls;
 }
@@ -119,7 +121,10 @@ TEST(Mmt4dWalk, PrefetchesOnePanelOfAStreamingRhs) {
   for (const Mmt4dWalk& walk : {few_rows(4, kCheap, 1), few_rows(4, kDear, 2)}) {
     const std::vector<Call> calls = calls_of(walk);
     ASSERT_EQ(static_cast<size_t>(walk.n), calls.size());
-    for (const Call& call : calls) ASSERT_TRUE(call.prefetches);
+    for (const Call& call : calls) {
+      ASSERT_TRUE(call.prefetches);
+      ASSERT_EQ(0, call.next.parts);
+    }
   }
 }
 
@@ -164,6 +169,41 @@ TEST(Mmt4dWalk, PrefetchesForOneRowThatHasMuchToDo) {
   EXPECT_FALSE(prefetches(few_rows(1, kDear, 2)));
 }
 
+// Tiles of 16 x 32 floats, whose K makes several blocks, and whose rows do.
+TEST(Mmt4dWalk, FetchesEachPanelBesideTheOneBefore) {
+  const Mmt4dWalk walk = {37, 41, 5000, 16, 64, 128, 2048, true, false, 0, 1};
+  ASSERT_TRUE(walk.rhs_streams());
+  const std::vector<Call> calls = calls_of(walk);
+  ASSERT_LT(calls[0].next.parts, walk.m);
+  ASSERT_LT(calls[0].k1, walk.k);
+  for (size_t at = 0; at < calls.size();) {
+    const auto parts = static_cast<size_t>(calls[at].next.parts);
+    if (parts == 0) {
+      // Of the last panel of all.
+      for (; at < calls.size(); ++at) {
+        ASSERT_EQ(0, calls[at].next.parts);
+        ASSERT_EQ(walk.n - 1, calls[at].j);
+        ASSERT_EQ(walk.k, calls[at].k + calls[at].k1);
+      }
+      break;
+    }
+    // All tiles of a panel, of which the next one's have what these fetch.
+    ASSERT_LT(at + parts, calls.size());
+    const Call& after = calls[at + parts];
+    for (size_t part = 0; part < parts; ++part) {
+      const RhsPart& next = calls[at + part].next;
+      ASSERT_EQ(static_cast<uk_index_t>(parts), next.parts);
+      ASSERT_EQ(static_cast<uk_index_t>(part), next.part);
+      ASSERT_EQ(after.j, next.j);
+      ASSERT_EQ(after.k, next.k);
+      ASSERT_EQ(after.k1, next.k1);
+      ASSERT_EQ(calls[at].j, calls[at + part].j);
+    }
+    ASSERT_TRUE(after.j != calls[at].j || after.k != calls[at].k);
+    at += parts;
+  }
+}
+
 // Tiles of 16 x 32 floats, and an RHS of 41 panels, of which several make a block.
 TEST(Mmt4dWalk, KeepsABlockOfTheRhsWhereL3FeedsTiles) {
   const Mmt4dWalk walk = {70, 41, 1000, 16, 64, 128, 2048, true, true, 0, 1};
@@ -178,6 +218,7 @@ TEST(Mmt4dWalk, KeepsABlockOfTheRhsWhereL3FeedsTiles) {
     EXPECT_EQ(static_cast<uk_index_t>(c / block), calls[c].i);
     EXPECT_EQ(static_cast<uk_index_t>(c % block), calls[c].j);
     EXPECT_EQ(calls[c].i == 0, calls[c].prefetches);  // afterwards it is in L3
+    EXPECT_EQ(0, calls[c].next.parts);
   }
 }
 
@@ -191,7 +232,13 @@ TEST(Mmt4dWalk, HasBlocksOfTheRhsAsLargeAsTheLhs) {
 TEST(Mmt4dWalk, DoesNotPrefetchWhatIsInTheCaches) {
   Mmt4dWalk walk = few_rows(4, kCheap, 1);
   walk.n /= 2;
-  for (const Call& call : calls_of(walk)) ASSERT_FALSE(call.prefetches);
+  for (const uk_index_t m : {1, 2}) {
+    walk.m = m;
+    for (const Call& call : calls_of(walk)) {
+      ASSERT_FALSE(call.prefetches);
+      ASSERT_EQ(0, call.next.parts);
+    }
+  }
 }
 
 }  // namespace

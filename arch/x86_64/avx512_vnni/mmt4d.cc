@@ -108,13 +108,13 @@ UK_MMT4D_BODY(s16u4s32, S16U4)
 UK_MMT4D_BODY(u8s8s32, U8S8)
 
 template <int M0, int N0, int K0>
-UK_INLINE void mmt4d_s8s8s32(void* out, uk_index_t out_stride, const void* lhs, const void* rhs,
-                             uk_index_t k1, uint32_t flags) {
+UK_INLINE void mmt4d_s8s8s32(void* out, const void* lhs, const void* rhs, uk_index_t k1,
+                             uint32_t flags, const uk_tile_context_t& context) {
   if constexpr (K0 == 4) {
-    mmt4d_tile<S8S8, M0, N0, K0>(out, out_stride, lhs, rhs, k1, flags);
+    mmt4d_tile<S8S8, M0, N0, K0>(out, lhs, rhs, k1, flags, context);
   } else {
-    mmt4d_tile<S16Pairs<Avx512WidenedOperands<Avx512WidenS8>>, M0, N0, K0>(out, out_stride, lhs,
-                                                                           rhs, k1, flags);
+    mmt4d_tile<S16Pairs<Avx512WidenedOperands<Avx512WidenS8>>, M0, N0, K0>(out, lhs, rhs, k1, flags,
+                                                                           context);
   }
 }
 
