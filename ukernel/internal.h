@@ -67,6 +67,10 @@ Function* function_of(const uk_tile_row_t* row) {
 // Of a row of the table, NULL if it has no function.
 uk_mmt4d_strided_tile_fn* strided_tile_of_row(const uk_tile_row_t& row);
 
+// Whether the row's tile takes an RHS whose signs are flipped, and sums of the LHS's rows, for
+// which its level has no other way to multiply s8 by s8 (byte_flip 2 of ukernel/isa.inc).
+bool takes_flipped_rhs(const uk_tile_row_t& row);
+
 // Whether a request with these flags and CPU may use the row, shape aside.
 bool row_is_eligible(const uk_tile_row_t& row, uint32_t op, uint32_t flags,
                      const uint64_t* cpu_data);
@@ -118,12 +122,14 @@ constexpr uk_index_t kLongPanelBytes = 1 << 20;  // an LHS and an RHS panel
 // Elsewhere, panels come from L2: a block of the LHS stays there beside the RHS panel that meets it
 // and the next one, which is on its way. On Emerald Rapids larger ones are slower by up to a tenth,
 // though its L2 has 2 MiB.
-constexpr uk_index_t kPanelBytes = 384 << 10;     // an LHS and an RHS panel
-constexpr uk_index_t kLhsBlockBytes = 512 << 10;  // the LHS panels that an RHS panel meets
-constexpr uk_index_t kStreamBytes = 4 << 20;      // an RHS this large comes from memory
-constexpr uk_index_t kSideBySideBytes = 4 << 10;  // of each of two panels that are read in turns
-constexpr uk_index_t kLongLhsBytes = 256 << 10;   // a panel that two of the RHS should share
-constexpr uk_index_t kMemoryBytes = 2;            // in a quarter cycle: what a core reads at most
+constexpr uk_index_t kPanelBytes = 384 << 10;        // an LHS and an RHS panel
+constexpr uk_index_t kLhsBlockBytes = 512 << 10;     // the LHS panels that an RHS panel meets
+constexpr uk_index_t kFlippedPanelBytes = 64 << 10;  // of the RHS, in the op's stack
+constexpr uk_index_t kSummedLhsPanels = 128;         // with their sums there, a vector each
+constexpr uk_index_t kStreamBytes = 4 << 20;         // an RHS this large comes from memory
+constexpr uk_index_t kSideBySideBytes = 4 << 10;     // of each of two panels that are read in turns
+constexpr uk_index_t kLongLhsBytes = 256 << 10;      // a panel that two of the RHS should share
+constexpr uk_index_t kMemoryBytes = 2;   // in a quarter cycle: what a core reads at most
 constexpr uk_index_t kReadingBytes = 4;  // the same, where a tile does little else than read more
 
 // Of OUT in the largest tile that has a function: M0 and N0 reach 64. Under UNPACK_OUT one that

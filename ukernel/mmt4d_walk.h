@@ -25,14 +25,16 @@ struct RhsPart {
 };
 
 struct Mmt4dWalk {
-  uk_index_t m, n, k;                                         // in tiles
-  uk_index_t m0;                                              // rows of a tile
-  uk_index_t lhs_step_bytes, rhs_step_bytes, out_tile_bytes;  // > 0
+  uk_index_t m, n, k;                         // in tiles
+  uk_index_t m0;                              // rows of a tile
+  uk_index_t lhs_step_bytes, rhs_step_bytes;  // > 0
   bool can_split_k;  // whether the accumulator holds the exact intermediate result
   bool l3_feeds;     // tiles, as fast as L2 (ukernel/isa.inc); read if m > 1
   // Read if reads_rhs_once():
   int step_cost;  // quarter cycles of a k step (ukernel/tile_cost.cc)
   int panels;     // of the RHS that the CPU reads in turns (ukernel/isa.inc)
+  // Of a block, where both are not 0.
+  uk_index_t most_rhs_panel_bytes = 0, most_lhs_panels = 0;
 
   bool rhs_streams() const { return n * k * rhs_step_bytes >= kStreamBytes; }
   bool reads_rhs_once() const { return rhs_streams() && m == 1; }
@@ -50,6 +52,9 @@ struct Mmt4dWalk {
     if (m > 1 && can_split_k) {
       const uk_index_t panels = rhs_blocks ? kLongPanelBytes : kPanelBytes;
       k_block = equal_block(k, lhs_step_bytes + rhs_step_bytes, panels, 16);
+      if (most_rhs_panel_bytes > 0) {
+        k_block = smaller(k_block, equal_block(k, rhs_step_bytes, most_rhs_panel_bytes));
+      }
     }
     uk_index_t m_block = 1, n_block = n;
     if (rhs_blocks) {
@@ -57,6 +62,7 @@ struct Mmt4dWalk {
       n_block = equal_block(n, k * rhs_step_bytes, block_bytes);
     } else {
       m_block = equal_block(m, lhs_step_bytes * k_block, kLhsBlockBytes);
+      if (most_lhs_panels > 0) m_block = smaller(m_block, equal_block(m, 1, most_lhs_panels));
     }
     // A core prefetches by itself, but only so far ahead of each stream of reads, and up to the end
     // of a page. Where tiles wait for memory, two panels side by side may keep more on its way than

@@ -79,8 +79,14 @@ struct uk_tile_context_t {
   uk_index_t out_stride;  // elements from a row of OUT to the next
   // Where a tile that is passed PREFETCH_RHS does not prefetch its own panel, unless it is 0, but,
   // in each k step, so many bytes more from here on. Integers: it may lie past a buffer's end.
-  uintptr_t prefetch_from;
-  uintptr_t prefetch_step_bytes;
+  uintptr_t prefetch_from = 0;
+  uintptr_t prefetch_step_bytes = 0;
+  // Of a tile that flips the signs of its columns and sums its rows (takes_flipped_rhs), unless
+  // they are null: its RHS panel with the signs flipped and its sums, a vector, in place of what it
+  // would do in its K loop. It fills them if told to, else they are.
+  char* flipped_rhs = nullptr;
+  char* row_sums = nullptr;
+  bool fills_flipped_rhs = false, fills_row_sums = false;
 };
 
 // In the library an mmt4d tile is two functions: its symbol, whose rows of OUT lie one behind the
@@ -126,7 +132,7 @@ typedef void uk_mmt4d_strided_tile_fn(void* out_matrix, const void* lhs_panel,
                                         const uk_tile_context_t&);                             \
   extern "C" void symbol(void* out_tile, const void* lhs_panel, const void* rhs_panel,         \
                          uk_index_t k1, uint32_t flags) {                                      \
-    static constexpr uk_tile_context_t kDenseRows = {n0, 0, 0};                                \
+    static constexpr uk_tile_context_t kDenseRows = {n0};                                      \
     symbol##_strided(out_tile, lhs_panel, rhs_panel, k1, flags, kDenseRows);                   \
   }                                                                                            \
   UK_STRIDED_TILE void symbol##_strided(void* out_matrix, const void* lhs_panel,               \

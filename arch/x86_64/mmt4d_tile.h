@@ -27,6 +27,7 @@
 //                               holds several steps,
 //   subtract_sums(acc, sums)    takes it from a block's accumulators, from the lanes in memory that
 //                               are its rows'
+//   kKnowsSums                  whether these lanes are in the context already
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions; see LICENSE.
 #ifndef UKERNEL_ARCH_X86_64_MMT4D_TILE_H_
@@ -137,6 +138,15 @@ UK_INLINE void dots_in_pairs(typename P::Acc (&acc)[Rows][Vectors], const char* 
     }
   }
   add((Rows * Vectors - 1) / 2 * 2, waiting);
+}
+
+template <class P>
+constexpr bool knows_sums() {
+  if constexpr (P::kSumsRows) {
+    return P::kKnowsSums;
+  } else {
+    return false;
+  }
 }
 
 // Accumulators that a loop can have which takes several steps a turn, beside a row and the columns.
@@ -287,7 +297,7 @@ UK_INLINE void block(char* out, uk_index_t row_bytes, const char* lhs, const cha
       UK_UNROLL for (int j = 0; j < kVectors; ++j) accs[s][i][j] = P::zero();
     }
   }
-  constexpr bool kSumsRows = P::kSumsRows && kBlock == 0;
+  constexpr bool kSumsRows = P::kSumsRows && !knows_sums<P>() && kBlock == 0;
   if constexpr (kPrefetchBlocks == 0) {
     k_loop<P, M0, N0, 0, kSumsRows>(accs, sums, lhs, rhs, k1, {});
   } else if (flags & UK_MMT4D_PREFETCH_RHS) {
@@ -403,14 +413,16 @@ UK_INLINE void mmt4d_tile(void* out, const void* lhs, const void* rhs, uk_index_
     return;
   }
   // Rows that are broadcast as they lie need no stage to wait in: these blocks run on few steps at
-  // a time only where OUT holds what accumulators hold.
-  constexpr bool kShare = kBlocks > 1 && sizeof(typename P::Acc) == P::kLanes * P::kOutBytes;
+  // a time only where OUT holds what accumulators hold, and sums are of as many steps.
+  constexpr bool kShare =
+      kBlocks > 1 && sizeof(typename P::Acc) == P::kLanes * P::kOutBytes && !knows_sums<P>();
   for_steps<kShare, M0 * P::kLhsBytes, N0 * P::kRhsBytes>(
       lhs, rhs, k1, flags, context,
       [&](const char* lhs, const char* rhs, uk_index_t steps, uint32_t flags) UK_INLINE_LAMBDA {
         alignas(64) char sums[P::kSumsRows ? sizeof(typename P::Acc) : 1];
         blocks<P, M0, N0, kBlocks, kShare>(static_cast<char*>(out), row_bytes, lhs, rhs, steps,
-                                           flags, context, sums);
+                                           flags, context,
+                                           knows_sums<P>() ? context.row_sums : sums);
       });
 }
 

@@ -54,6 +54,19 @@ class StridedTileCheck {
                      std::to_string(flags));
         run(steps, flags, fetches, uk_conformance::Placement::end);
         if (testing::Test::HasFailure()) return;
+        if (!uk::takes_flipped_rhs(row_)) continue;
+        // The second call finds what the first has left, and no RHS.
+        alignas(64) char row_sums[64];
+        std::vector<char> room(static_cast<size_t>(steps * row_.n0 * row_.k0 + 64));
+        uk_tile_context_t flipped = fetches;
+        flipped.row_sums = row_sums;
+        flipped.flipped_rhs =
+            room.data() + (64 - reinterpret_cast<uintptr_t>(room.data()) % 64) % 64;
+        for (const bool fills : {true, false}) {
+          flipped.fills_flipped_rhs = flipped.fills_row_sums = fills;
+          run(steps, flags, flipped, uk_conformance::Placement::end);
+          if (testing::Test::HasFailure()) return;
+        }
       }
     }
   }
@@ -83,7 +96,9 @@ class StridedTileCheck {
     ASSERT_TRUE(strided);
     ASSERT_EQ("", catcher_.run([&] {
       tile(out_.data(), lhs_.data(), rhs_.data(), steps, flags);
-      strided(matrix_.data() + first, lhs_.data(), rhs_.data(), steps, flags, context);
+      const bool reads_rhs = !context.flipped_rhs || context.fills_flipped_rhs;
+      strided(matrix_.data() + first, lhs_.data(), reads_rhs ? rhs_.data() : nullptr, steps, flags,
+              context);
     }));
     copy_rows(out_.data(), stride_bytes, first, &expected);
     EXPECT_EQ(expected, Bytes(matrix_.data(), matrix_.data() + matrix_.size()));

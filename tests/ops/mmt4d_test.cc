@@ -520,6 +520,45 @@ TEST_P(Mmt4dTilesAtLevel, UnpackedOutOfBlocksOfK) {
   }
 }
 
+#if defined(__x86_64__)
+// More LHS panels than have their sums in the op's stack at a time, and a longer RHS panel than it
+// has flipped.
+TEST(Mmt4dTiles, TakeAFlippedRhs) {
+  UK_SKIP_WITHOUT_LEVEL("avx512_vnni");
+  const CpuData cpu = level_cpu_data("avx512_vnni");
+  ASSERT_FALSE(uk::l3_feeds_tiles(cpu.data()));
+  int rows = 0;
+  for (const uk_tile_row_t* row : table_rows()) {
+    if (!uk::takes_flipped_rhs(*row)) continue;
+    ++rows;
+    const uk_tile_sizes_t tile = {row->m0, row->n0, row->k0};
+    const uk_index_t long_k = uk::kFlippedPanelBytes / (row->n0 * row->k0) + 1;
+    const uk_index_t counts[][3] = {
+        {uk::kSummedLhsPanels + 2, 3, 3}, {5, 1, long_k}, {5, 2, long_k}};
+    for (const auto& count : counts) {
+      for (const uint32_t accumulate : {0u, UK_MMT4D_ACCUMULATE}) {
+        for (const Strides strides : {Strides::kDense, Strides::kLoose, Strides::kZeroForInputs}) {
+          const Case c = {UK_MMT4D_TYPE_S8S8S32 | accumulate,
+                          count[0],
+                          count[1],
+                          count[2],
+                          tile,
+                          strides,
+                          Edge::end,
+                          "random"};
+          check(c, cpu.data());
+          if (strides != Strides::kZeroForInputs) {
+            check_unpacked(c, count[0] * tile.m0 - tile.m0 / 2, count[1] * tile.n0 - 3, cpu.data());
+          }
+          if (HasFatalFailure()) return;
+        }
+      }
+    }
+  }
+  EXPECT_GT(rows, 0);
+}
+#endif
+
 TEST(Mmt4dTiles, FitTheStackOfUnpackOut) {
   for (const uk_tile_row_t* row : table_rows()) {
     if (row->op != UK_OP_MMT4D || row->origin == UK_ORIGIN_GENERIC) continue;

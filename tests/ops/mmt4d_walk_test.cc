@@ -32,11 +32,7 @@ std::vector<Call> calls_of(const Mmt4dWalk& walk) {
 // m0 rows of f32 by as many panels of 32 columns as make the RHS stream.
 Mmt4dWalk few_rows(uk_index_t m0, int step_cost, int panels) {
   constexpr uk_index_t kStep = 32 * 4, kK = 1000;
-  return {1,          kStreamBytes / (kStep * kK) + 1,
-          kK,         m0,
-          m0 * 4,     kStep,
-          m0 * kStep, true,
-          false,      step_cost,
+  return {1,     kStreamBytes / (kStep * kK) + 1, kK, m0, m0 * 4, kStep, true, false, step_cost,
           panels};
 }
 
@@ -51,12 +47,12 @@ TEST(Mmt4dWalk, GivesEachTileAllStepsInOrder) {
       few_rows(4, kDear, 2),
       few_rows(1, kCheap, 2),
       // Blocks of each kind that do not divide what they cover, and no K at all.
-      {37, 41, 5000, 16, 64, 128, 2048, true, false, 0, 1},
-      {37, 41, 5000, 16, 64, 128, 2048, false, false, 0, 1},
-      {3, 5, 0, 16, 64, 128, 2048, true, false, 0, 1},
-      {37, 41, 9000, 16, 64, 128, 2048, true, true, 0, 1},
-      {37, 41, 9000, 16, 64, 128, 2048, false, true, 0, 1},
-      {3, 5, 0, 16, 64, 128, 2048, true, true, 0, 1},
+      {37, 41, 5000, 16, 64, 128, true, false, 0, 1},
+      {37, 41, 5000, 16, 64, 128, false, false, 0, 1},
+      {3, 5, 0, 16, 64, 128, true, false, 0, 1},
+      {37, 41, 9000, 16, 64, 128, true, true, 0, 1},
+      {37, 41, 9000, 16, 64, 128, false, true, 0, 1},
+      {3, 5, 0, 16, 64, 128, true, true, 0, 1},
   };
   for (const Mmt4dWalk& walk : walks) {
     std::map<std::pair<uk_index_t, uk_index_t>, uk_index_t> reached;
@@ -78,7 +74,7 @@ TEST(Mmt4dWalk, GivesEachTileAllStepsInOrder) {
 
 TEST(Mmt4dWalk, SplitsKOnlyWhereThatIsExact) {
   for (const bool l3_feeds : {false, true}) {
-    for (const Call& call : calls_of({37, 41, 9000, 16, 64, 128, 2048, false, l3_feeds, 0, 1})) {
+    for (const Call& call : calls_of({37, 41, 9000, 16, 64, 128, false, l3_feeds, 0, 1})) {
       ASSERT_EQ(9000, call.k1);
     }
   }
@@ -86,7 +82,7 @@ TEST(Mmt4dWalk, SplitsKOnlyWhereThatIsExact) {
 
 TEST(Mmt4dWalk, SplitsKWhereAPanelIsTooLong) {
   for (const bool l3_feeds : {false, true}) {
-    for (const Call& call : calls_of({37, 41, 9000, 16, 64, 128, 2048, true, l3_feeds, 0, 1})) {
+    for (const Call& call : calls_of({37, 41, 9000, 16, 64, 128, true, l3_feeds, 0, 1})) {
       ASSERT_LE(call.k1 * (64 + 128), l3_feeds ? kLongPanelBytes : kPanelBytes);
     }
   }
@@ -171,7 +167,7 @@ TEST(Mmt4dWalk, PrefetchesForOneRowThatHasMuchToDo) {
 
 // Tiles of 16 x 32 floats, whose K makes several blocks, and whose rows do.
 TEST(Mmt4dWalk, FetchesEachPanelBesideTheOneBefore) {
-  const Mmt4dWalk walk = {37, 41, 5000, 16, 64, 128, 2048, true, false, 0, 1};
+  const Mmt4dWalk walk = {37, 41, 5000, 16, 64, 128, true, false, 0, 1};
   ASSERT_TRUE(walk.rhs_streams());
   const std::vector<Call> calls = calls_of(walk);
   ASSERT_LT(calls[0].next.parts, walk.m);
@@ -206,7 +202,7 @@ TEST(Mmt4dWalk, FetchesEachPanelBesideTheOneBefore) {
 
 // Tiles of 16 x 32 floats, and an RHS of 41 panels, of which several make a block.
 TEST(Mmt4dWalk, KeepsABlockOfTheRhsWhereL3FeedsTiles) {
-  const Mmt4dWalk walk = {70, 41, 1000, 16, 64, 128, 2048, true, true, 0, 1};
+  const Mmt4dWalk walk = {70, 41, 1000, 16, 64, 128, true, true, 0, 1};
   ASSERT_TRUE(walk.rhs_streams());
   const std::vector<Call> calls = calls_of(walk);
   const auto new_row =
@@ -223,7 +219,7 @@ TEST(Mmt4dWalk, KeepsABlockOfTheRhsWhereL3FeedsTiles) {
 }
 
 TEST(Mmt4dWalk, HasBlocksOfTheRhsAsLargeAsTheLhs) {
-  const Mmt4dWalk walk = {2, 41, 1000, 16, 64, 128, 2048, true, true, 0, 1};
+  const Mmt4dWalk walk = {2, 41, 1000, 16, 64, 128, true, true, 0, 1};
   const std::vector<Call> calls = calls_of(walk);
   EXPECT_EQ(0, calls[1].j);  // an RHS panel has the bytes of two LHS panels
   EXPECT_EQ(1, calls[1].i);

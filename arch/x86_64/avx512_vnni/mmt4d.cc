@@ -35,7 +35,7 @@ struct U8S8 : SplitSums<Avx512S32DotOut>, Avx512DirectOperands {
 // would cost a dot a vector of columns, for their sums, and rewriting the rows.
 struct S8S8 : SplitSums<Avx512S32Out>, Avx512DirectOperands {
   static constexpr int kK0 = 4, kTemporaries = 2;  // the sign bits, the sums of rows
-  static constexpr bool kSumsRows = true;
+  static constexpr bool kSumsRows = true, kKnowsSums = false;
   static UK_INLINE __m512i load_rhs(const char* rhs) {
     return _mm512_xor_si512(Avx512DirectOperands::load_rhs(rhs), sign_bits());
   }
@@ -58,6 +58,38 @@ struct S8S8 : SplitSums<Avx512S32Out>, Avx512DirectOperands {
     }
   }
 };
+
+// The same where the op has the RHS panel flipped and the rows summed once for several tiles.
+struct S8S8Flipped : S8S8 {
+  static constexpr int kTemporaries = 0;
+  static constexpr bool kKnowsSums = true;
+  static UK_INLINE __m512i load_rhs(const char* rhs) { return Avx512DirectOperands::load_rhs(rhs); }
+};
+
+UK_INLINE void flip_signs(char* to, const char* from, uk_index_t bytes) {
+  UK_UNROLL_STAGING for (uk_index_t i = 0; i < bytes; i += 64) {
+    _mm512_store_si512(to + i, _mm512_xor_si512(_mm512_loadu_si512(from + i), sign_bits()));
+  }
+}
+
+template <int M0, int N0>
+UK_INLINE void s8s8_flipped_tile(void* out, const void* lhs_panel, const void* rhs_panel,
+                                 uk_index_t k1, uint32_t flags, const uk_tile_context_t& context) {
+  static_assert(N0 * S8S8::kRhsBytes % 64 == 0, "whole vectors");
+  if (context.fills_flipped_rhs) {
+    flip_signs(context.flipped_rhs, static_cast<const char*>(rhs_panel), k1 * N0 * S8S8::kRhsBytes);
+  }
+  if (context.fills_row_sums) {
+    const char* lhs = static_cast<const char*>(lhs_panel);
+    __m512i sums = S8S8::zero();
+    for (uk_index_t k = 0; k < k1; ++k) {
+      sums = S8S8::sum_rows<M0>(sums, lhs + k * M0 * S8S8::kLhsBytes);
+    }
+    _mm512_store_si512(context.row_sums, sums);
+  }
+  mmt4d_tile<S8S8Flipped, M0, N0, S8S8::kK0>(out, lhs_panel, context.flipped_rhs, k1, flags,
+                                             context);
+}
 
 // s16 by u4, eight k a step. A column is the 32 bits of its lane, k = 0 lowest; masked after a
 // shift by 4 * p they leave nibble p in the lower 16 bits and nibble p + 4 in the upper ones, so
@@ -111,6 +143,9 @@ template <int M0, int N0, int K0>
 UK_INLINE void mmt4d_s8s8s32(void* out, const void* lhs, const void* rhs, uk_index_t k1,
                              uint32_t flags, const uk_tile_context_t& context) {
   if constexpr (K0 == 4) {
+    if (context.flipped_rhs) {
+      return s8s8_flipped_tile<M0, N0>(out, lhs, rhs, k1, flags, context);
+    }
     mmt4d_tile<S8S8, M0, N0, K0>(out, lhs, rhs, k1, flags, context);
   } else {
     mmt4d_tile<S16Pairs<Avx512WidenedOperands<Avx512WidenS8>>, M0, N0, K0>(out, lhs, rhs, k1, flags,
