@@ -12,7 +12,8 @@ import jinja2
 
 from generator.isas import expand, int_zero, set1
 from generator.model import BITS, Primitive, Steps
-from generator.plan import Block, Plan, one_by_one, spare_registers, steps_of_turn, unrolls_steps
+from generator.plan import (Block, Plan, one_by_one, registers_of_further_sums, spare_registers, steps_of_turn,
+                            unrolls_steps)
 
 TEMPLATES = jinja2.Environment(
     loader=jinja2.FileSystemLoader(Path(__file__).parent / "templates"),
@@ -175,6 +176,11 @@ class BlockShape:
         return [f"acc{sum}" for sum in range(1, self.sums)]
 
     @property
+    def sums_of_rows(self) -> list[str]:
+        """What sums of the tile's rows are named, which take turns as a result's sums do."""
+        return ["sums", *(f"sums{sum}" for sum in range(1, self.sums))]
+
+    @property
     def steps_of_turn(self) -> int:
         return steps_of_turn(self.p, self.sums)
 
@@ -193,8 +199,8 @@ class BlockShape:
     @property
     def unrolls_steps(self) -> bool:
         plan = self.plan
-        further_sums = (self.sums - 1) * self.rows * self.vectors
-        spare = spare_registers(plan.tile, self.p, plan.spread) + further_sums
+        further = registers_of_further_sums(self.p, self.sums, self.rows, self.vectors)
+        spare = spare_registers(plan.tile, self.p, plan.spread) + further
         return unrolls_steps(self.p, self.rows, self.vectors, plan.stages_decoded, spare)
 
     @property

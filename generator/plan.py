@@ -104,10 +104,15 @@ def sums_of_result(tile: Tile, p: Primitive, spread: int, decoded: bool, rows: i
     for sums in MORE_SUMS:
         to_unroll = REGISTERS_TO_TAKE_TURNS if steps_of_turn(p, sums) > 1 else 0
         waits = any(bound.chain > found * bound.dots for bound in bounds)
-        if not waits or registers + (sums - 1) * rows * vectors + to_unroll > p.isa.registers:
+        if not waits or registers + registers_of_further_sums(p, sums, rows, vectors) + to_unroll > p.isa.registers:
             break
         found = sums
     return found
+
+
+def registers_of_further_sums(p: Primitive, sums: int, rows: int, vectors: int) -> int:
+    """Registers of a block for all sums but the first of each result, and of the rows' sums if it takes them."""
+    return (sums - 1) * (rows * vectors + p.sums_rows_in_block)
 
 
 def steps_of_turn(p: Primitive, sums: int) -> int:
@@ -309,8 +314,8 @@ class Plan:
 
     def registers_of(self, block: Block) -> int:
         vectors = self.vectors(block.columns)
-        further_sums = (block.sums - 1) * block.rows * vectors
-        return registers_needed(self.primitive, block.rows, vectors, self.stages_decoded) + further_sums
+        return (registers_needed(self.primitive, block.rows, vectors, self.stages_decoded)
+                + registers_of_further_sums(self.primitive, block.sums, block.rows, vectors))
 
     @property
     def _registers(self) -> int:

@@ -115,10 +115,18 @@ class SourceTest(unittest.TestCase):
     def test_accumulators_columns_and_sums_fit_the_registers(self) -> None:
         for plan, text in self.sources:
             for block in _BLOCK.finditer(text):
-                sums = set(re.findall(r"\b(?:acc\d*_\d+_\d+|sums_\d+)", block[0]))
+                sums = set(re.findall(r"\b(?:acc\d*_\d+_\d+|sums_\d+|sums\d+)\b", block[0]))
                 one_row = 1
                 self.assertLessEqual(len(sums) + _most_columns_alive(block[0]) + one_row,
                                      plan.primitive.isa.registers, f"{plan.tile.symbol} {block[1]}")
+
+    def test_sums_of_rows_take_turns_where_results_do(self) -> None:
+        tile = parse_line("mmt4d s8s8s32 6x16x4 avx512_vnni").tile("x86_64")
+        text = emit([make_plan(tile, choose_primitive(tile))])
+        for sums, dot in (("sums", "acc_5_0"), ("sums1", "acc1_5_0")):
+            sum_rows = re.escape(f"{sums} = sum_rows<kSummedRows>({sums}, rows);")
+            last_dot = re.escape(f"{dot} = _mm512_dpbusd_epi32({dot}, ")
+            self.assertRegex(text, rf"{sum_rows}(?:(?!sum_rows)[^}}])*{last_dot}")
 
     def test_stores_write_each_byte_once(self) -> None:
         for plan, text in self.sources:
