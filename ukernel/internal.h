@@ -124,8 +124,8 @@ constexpr uk_index_t kLongPanelBytes = 1 << 20;  // an LHS and an RHS panel
 // though its L2 has 2 MiB.
 constexpr uk_index_t kPanelBytes = 384 << 10;        // an LHS and an RHS panel
 constexpr uk_index_t kLhsBlockBytes = 512 << 10;     // the LHS panels that an RHS panel meets
-constexpr uk_index_t kFlippedPanelBytes = 64 << 10;  // of the RHS, in the op's stack
-constexpr uk_index_t kSummedLhsPanels = 128;         // with their sums there, a vector each
+constexpr uk_index_t kFlippedPanelBytes = 32 << 10;  // of the RHS, in the op's stack
+constexpr uk_index_t kSummedLhsPanels = 64;          // with their sums there, a vector each
 constexpr uk_index_t kStreamBytes = 4 << 20;         // an RHS this large comes from memory
 constexpr uk_index_t kSideBySideBytes = 4 << 10;     // of each of two panels that are read in turns
 constexpr uk_index_t kLongLhsBytes = 256 << 10;      // a panel that two of the RHS should share

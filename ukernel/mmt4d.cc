@@ -70,14 +70,14 @@ bool can_split_k(const uk_tile_row_t& row) {
          row.numerics == UK_NUMERICS_MUL_ADD_CHAIN || row.numerics == UK_NUMERICS_BF16_DOT;
 }
 
-// What a tile function is called with for one tile and one block of K, but OUT.
+// What a tile function is called with for one tile and one block of K, but OUT and the context, of
+// tiles that are dense.
 struct Step {
   uk_index_t i, j;
   const char *lhs, *rhs;
   uk_index_t k1;
   uint32_t flags;
-  uk_tile_context_t context;  // but its out_stride
-  bool first, last;           // of the tile's
+  bool first, last;  // of the tile's
 };
 
 // What the tiles of a block of the LHS share, for rows that take a flipped RHS.
@@ -86,9 +86,11 @@ struct FlippedRhs {
   alignas(64) char row_sums[kSummedLhsPanels][64];
 };
 
-template <class OneStep>
+// Small ops would notice what is asked of each tile where nothing is flipped.
+template <bool kFlips, class OneStep>
 void for_each_step(const uk_mmt4d_params_t& p, const Mmt4dType& type, const uk_tile_row_t& row,
                    FlippedRhs* flipped, OneStep one_step) {
+  uk_tile_context_t context = {p.n0};
   const uk_index_t lhs_step = uk_index_t{p.m0} * p.k0, rhs_step = uk_index_t{p.n0} * p.k0;
   Mmt4dWalk walk = {p.m,
                     p.n,
@@ -104,63 +106,58 @@ void for_each_step(const uk_mmt4d_params_t& p, const Mmt4dType& type, const uk_t
     walk.step_cost = tile_step_cost(row, cpu_is_wide(p.cpu_data));
     walk.panels = least_of_levels(p.cpu_data, &VectorUnit::panels);
   }
-  if (flipped) {
+  if (kFlips) {
     walk.most_rhs_panel_bytes = kFlippedPanelBytes;
     walk.most_lhs_panels = kSummedLhsPanels;
   }
   const auto rhs_at = [&](uk_index_t j, uk_index_t k) {
     return at(p.rhs, p.rhs_offset + j * p.rhs_stride0 + k * rhs_step, type.rhs_bits);
   };
-  // The tile's k1 steps share the part of the RHS evenly, to a few bytes.
-  const auto fetching = [&](const RhsPart& next, uk_index_t k1) {
-    uk_tile_context_t context = {};
-    if (next.parts > 0 && k1 > 0) {
-      const uk_index_t bytes = ceil_div(next.k1 * walk.rhs_step_bytes, next.parts);
-      context.prefetch_from = reinterpret_cast<uintptr_t>(rhs_at(next.j, next.k)) +
-                              static_cast<uintptr_t>(next.part * bytes);
-      context.prefetch_step_bytes = static_cast<uintptr_t>(ceil_div(bytes, k1));
-    }
-    return context;
+  // A tile's k1 steps share the part of the RHS evenly, to a few bytes.
+  const auto fetch = [&](const RhsPart& next, uk_index_t k1) {
+    const uk_index_t bytes = ceil_div(next.k1 * walk.rhs_step_bytes, next.parts);
+    context.prefetch_from = reinterpret_cast<uintptr_t>(rhs_at(next.j, next.k)) +
+                            static_cast<uintptr_t>(next.part * bytes);
+    context.prefetch_step_bytes = static_cast<uintptr_t>(ceil_div(bytes, k1));
   };
   uk_index_t flipped_j = -1, flipped_k = -1;  // what the op's stack has
   walk.for_each_tile([&](uk_index_t i, uk_index_t j, uk_index_t k, uk_index_t k1, bool prefetch,
-                         const RhsPart& next) {
+                         const RhsPart* next) {
     const uint32_t accumulate = k > 0 ? UK_MMT4D_ACCUMULATE : p.flags & UK_MMT4D_ACCUMULATE;
-    const bool prefetches = prefetch || next.parts > 0;
-    Step step = {i,
-                 j,
-                 at(p.lhs, p.lhs_offset + i * p.lhs_stride0 + k * lhs_step, type.lhs_bits),
-                 rhs_at(j, k),
-                 k1,
-                 accumulate | (prefetches ? UK_MMT4D_PREFETCH_RHS : 0),
-                 fetching(next, k1),
-                 k == 0,
-                 k + k1 >= p.k};
-    if (flipped) {
-      step.context.flipped_rhs = flipped->panel;
-      step.context.row_sums = flipped->row_sums[i % kSummedLhsPanels];
-      step.context.fills_flipped_rhs = j != flipped_j || k != flipped_k;
-      step.context.fills_row_sums = j == 0;
+    if (next) {
+      fetch(*next, k1);
+      prefetch = true;
+    } else {
+      context.prefetch_from = 0;
+      if (kFlips) prefetch = false;  // ahead of reads of the stack
+    }
+    if (kFlips) {
+      context.flipped_rhs = flipped->panel;
+      context.row_sums = flipped->row_sums[i % kSummedLhsPanels];
+      context.fills_flipped_rhs = j != flipped_j || k != flipped_k;
+      context.fills_row_sums = j == 0;
       flipped_j = j;
       flipped_k = k;
-      // Ahead of reads of the stack there is nothing to prefetch.
-      if (step.context.prefetch_from == 0) step.flags &= ~UK_MMT4D_PREFETCH_RHS;
     }
-    one_step(step);
+    one_step({i, j, at(p.lhs, p.lhs_offset + i * p.lhs_stride0 + k * lhs_step, type.lhs_bits),
+              rhs_at(j, k), k1, accumulate | (prefetch ? UK_MMT4D_PREFETCH_RHS : 0), k == 0,
+              k + k1 >= p.k},
+             context);
   });
 }
 
+template <bool kFlips>
 void walk_tiles(const uk_mmt4d_params_t& p, const Mmt4dType& type, const uk_tile_row_t& row,
                 FlippedRhs* flipped) {
   uk_mmt4d_strided_tile_fn* const tile = strided_tile_of_row(row);
   const uk_index_t out_tile = uk_index_t{p.m0} * p.n0;
-  for_each_step(p, type, row, flipped, [&](Step& s) {
-    char* out = at(p.out, p.out_offset + s.i * p.out_stride0 + s.j * out_tile, type.out_bits);
-    s.context.out_stride = p.n0;
-    if (tile) return tile(out, s.lhs, s.rhs, s.k1, s.flags, s.context);
-    generic_mmt4d_tile(type.flag, {out, p.n0, p.m0, p.n0}, s.lhs, s.rhs, s.k1, s.flags,
-                       {p.m0, p.n0, p.k0});
-  });
+  for_each_step<kFlips>(
+      p, type, row, flipped, [&](const Step& s, const uk_tile_context_t& context) {
+        char* out = at(p.out, p.out_offset + s.i * p.out_stride0 + s.j * out_tile, type.out_bits);
+        if (tile) return tile(out, s.lhs, s.rhs, s.k1, s.flags, context);
+        generic_mmt4d_tile(type.flag, {out, p.n0, p.m0, p.n0}, s.lhs, s.rhs, s.k1, s.flags,
+                           {p.m0, p.n0, p.k0});
+      });
 }
 
 // ---------------------------------------------------------------- UNPACK_OUT
@@ -178,15 +175,15 @@ class UnpackedOut {
             smaller(p_.m0, p_.out_size0 - r), smaller(p_.n0, p_.out_size1 - c)};
   }
 
-  void run(uk_mmt4d_strided_tile_fn* tile, Step& s) {
+  void run(uk_mmt4d_strided_tile_fn* tile, const Step& s, uk_tile_context_t& context) {
     const TilePart out = part(s);
     // A tile that prefetches its own panel takes its results up and puts them down every few steps
     // (arch/mmt4d_tile.h). In the matrix they may share a set of L1 with each other: M = 16 of f32
     // took a sixth longer where rows were 16 KiB apart.
-    const bool prefetches_own = (s.flags & UK_MMT4D_PREFETCH_RHS) && s.context.prefetch_from == 0;
+    const bool prefetches_own = (s.flags & UK_MMT4D_PREFETCH_RHS) && context.prefetch_from == 0;
     if (out.rows == p_.m0 && out.columns == p_.n0 && !prefetches_own) {
-      s.context.out_stride = out.stride;
-      return tile(out.first, s.lhs, s.rhs, s.k1, s.flags, s.context);
+      context.out_stride = out.stride;
+      return tile(out.first, s.lhs, s.rhs, s.k1, s.flags, context);
     }
     // A lone row of tiles may come as two tiles whose blocks of K take turns (mmt4d_walk.h): what
     // each has so far stays here. Any other tile's blocks of K are few, and it waits for the next
@@ -198,8 +195,8 @@ class UnpackedOut {
       __builtin_memset(copy, 0, static_cast<size_t>(tile_bytes_));
       copy_rows(out, copy, p_.n0, out.first, out.stride);
     }
-    s.context.out_stride = p_.n0;
-    tile(copy, s.lhs, s.rhs, s.k1, s.flags, s.context);
+    context.out_stride = p_.n0;
+    tile(copy, s.lhs, s.rhs, s.k1, s.flags, context);
     if (s.last || !waits_here) copy_rows(out, out.first, out.stride, copy, p_.n0);
   }
 
@@ -219,26 +216,29 @@ class UnpackedOut {
 };
 
 // Not inlined, so that only calls which unpack need the stack for it.
+template <bool kFlips>
 __attribute__((noinline)) void walk_matrix(const uk_mmt4d_params_t& p, const Mmt4dType& type,
                                            const uk_tile_row_t& row, FlippedRhs* flipped) {
   uk_mmt4d_strided_tile_fn* const tile = strided_tile_of_row(row);
   UnpackedOut out(p, type);
-  for_each_step(p, type, row, flipped, [&](Step& s) {
-    if (tile) return out.run(tile, s);
+  for_each_step<kFlips>(p, type, row, flipped, [&](const Step& s, uk_tile_context_t& context) {
+    if (tile) return out.run(tile, s, context);
     generic_mmt4d_tile(type.flag, out.part(s), s.lhs, s.rhs, s.k1, s.flags, {p.m0, p.n0, p.k0});
   });
 }
 
+template <bool kFlips>
 void walk_all(const uk_mmt4d_params_t& p, const Mmt4dType& type, const uk_tile_row_t& row,
               FlippedRhs* flipped) {
-  unpacks(p) ? walk_matrix(p, type, row, flipped) : walk_tiles(p, type, row, flipped);
+  unpacks(p) ? walk_matrix<kFlips>(p, type, row, flipped)
+             : walk_tiles<kFlips>(p, type, row, flipped);
 }
 
 // Not inlined, likewise.
 __attribute__((noinline)) void walk_flipped(const uk_mmt4d_params_t& p, const Mmt4dType& type,
                                             const uk_tile_row_t& row) {
   FlippedRhs flipped;
-  walk_all(p, type, row, &flipped);
+  walk_all<true>(p, type, row, &flipped);
 }
 
 // For up to four LHS panels flipping the RHS first takes as long as it saves: measured on Emerald
@@ -286,7 +286,7 @@ uk_status_t uk_mmt4d(const uk_mmt4d_params_t* params) {
     const bool stays = p.k == 0 && (p.flags & UK_MMT4D_ACCUMULATE);
     if (status == UK_STATUS_OK && !stays) {
       uk::flips_once(p, *row) ? uk::walk_flipped(p, *type, *row)
-                              : uk::walk_all(p, *type, *row, nullptr);
+                              : uk::walk_all<false>(p, *type, *row, nullptr);
     }
   }
   return status;

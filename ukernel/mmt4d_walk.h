@@ -19,7 +19,7 @@ inline uk_index_t equal_block(uk_index_t extent, uk_index_t unit_bytes, uk_index
   return ceil_div(extent, blocks);
 }
 
-// A part of an RHS panel's block of K, one of `parts` that are alike; of none if that is 0.
+// A part of an RHS panel's block of K, one of `parts` that are alike.
 struct RhsPart {
   uk_index_t j, k, k1, part, parts;
 };
@@ -42,7 +42,8 @@ struct Mmt4dWalk {
   // Calls one_tile(i, j, k, k1, prefetch_rhs, next) for each tile (i, j) of OUT, where the k1 steps
   // from k on come in increasing order of k. Blocks of tiles keep the panels in cache. K = 0 makes
   // one call for each tile too. Which part of the RHS a tile should fetch for those that come next,
-  // `next` says; prefetch_rhs, whether it should fetch its own panel, of one that cannot do that.
+  // `next` says, or is null; prefetch_rhs, whether it should fetch its own panel, of one that
+  // cannot do that.
   template <class OneTile>
   void for_each_tile(OneTile one_tile) const {
     const bool rhs_blocks = l3_feeds && m > 1;
@@ -82,34 +83,34 @@ struct Mmt4dWalk {
     // An RHS panel that came only when its first tile reads it would keep that tile waiting, while
     // the memory would idle beside the others. So all tiles of a panel fetch a part of the next.
     const bool fetch_next = prefetch && m > 1 && !rhs_blocks;
-    const auto part_of_next = [&](uk_index_t i0, uk_index_t i, uk_index_t j, uk_index_t k_from) {
-      RhsPart next = {j + 1, k_from, 0, i - i0, smaller(m_block, m - i0)};
-      if (next.j == n) next.j = 0, next.k += k_block;
-      if (next.k >= k) next.k = 0, next.parts = i0 + m_block < m ? next.parts : 0;
-      next.k1 = smaller(k_block, k - next.k);
-      return next;
+    const auto part_of_next = [&](uk_index_t i0, uk_index_t i, uk_index_t j, uk_index_t k_from,
+                                  RhsPart* next) {
+      *next = {j + 1, k_from, 0, i - i0, smaller(m_block, m - i0)};
+      if (next->j == n) next->j = 0, next->k += k_block;
+      if (next->k >= k) {
+        if (i0 + m_block >= m) return false;  // the last panel of all
+        next->k = 0;
+      }
+      next->k1 = smaller(k_block, k - next->k);
+      return true;
     };
 
-    const auto one_block = [&](uk_index_t i0, uk_index_t j0) {
-      for (uk_index_t k_from = 0; k_from == 0 || k_from < k; k_from += k_block) {
-        const uk_index_t k1 = smaller(k_block, k - k_from);
-        for (uk_index_t j = j0; j < smaller(j0 + n_block, n); ++j) {
-          for (uk_index_t i = i0; i < smaller(i0 + m_block, m); ++i) {
-            // Only the first LHS panel finds the RHS panel in memory.
-            const bool is_first = i == (rhs_blocks ? 0 : i0);
-            one_tile(i, j, k_from, k1, prefetch && is_first,
-                     fetch_next ? part_of_next(i0, i, j, k_from) : RhsPart{});
+    // Either the blocks are of one LHS panel, or they are of all RHS panels, or there is one LHS
+    // panel.
+    for (uk_index_t j0 = 0; j0 < n; j0 += n_block) {
+      for (uk_index_t i0 = 0; i0 < m; i0 += m_block) {
+        for (uk_index_t k_from = 0; k_from == 0 || k_from < k; k_from += k_block) {
+          const uk_index_t k1 = smaller(k_block, k - k_from);
+          for (uk_index_t j = j0; j < smaller(j0 + n_block, n); ++j) {
+            for (uk_index_t i = i0; i < smaller(i0 + m_block, m); ++i) {
+              RhsPart next;
+              const bool fetches = fetch_next && part_of_next(i0, i, j, k_from, &next);
+              // Only the first LHS panel finds the RHS panel in memory.
+              const bool is_first = i == (rhs_blocks ? 0 : i0);
+              one_tile(i, j, k_from, k1, prefetch && is_first, fetches ? &next : nullptr);
+            }
           }
         }
-      }
-    };
-    if (rhs_blocks) {
-      for (uk_index_t j0 = 0; j0 < n; j0 += n_block) {
-        for (uk_index_t i = 0; i < m; ++i) one_block(i, j0);
-      }
-    } else {
-      for (uk_index_t i0 = 0; i0 < m; i0 += m_block) {
-        for (uk_index_t j0 = 0; j0 < n; j0 += n_block) one_block(i0, j0);
       }
     }
   }

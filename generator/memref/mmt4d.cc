@@ -146,11 +146,11 @@ void mmt4d_of_memrefs(const Mmt4dTile& tile, const Memref<4>& lhs_memref,
   StridedTiles strided(lhs, rhs, out, k);
   if (!strided.all_dense()) {
     walk.for_each_tile([&](uk_index_t i, uk_index_t j, uk_index_t k_from, uk_index_t k1, bool,
-                           const RhsPart&) { strided.one_tile(tile.function, i, j, k_from, k1); });
+                           const RhsPart*) { strided.one_tile(tile.function, i, j, k_from, k1); });
     return;
   }
   walk.for_each_tile([&](uk_index_t i, uk_index_t j, uk_index_t k_from, uk_index_t k1,
-                         bool prefetch, const RhsPart&) {
+                         bool prefetch, const RhsPart*) {
     tile.function(out.at(i, j), lhs.at(i, k_from), rhs.at(j, k_from), k1,
                   UK_MMT4D_ACCUMULATE | (prefetch ? UK_MMT4D_PREFETCH_RHS : 0));
   });

@@ -23,8 +23,8 @@ struct Call {
 std::vector<Call> calls_of(const Mmt4dWalk& walk) {
   std::vector<Call> calls;
   walk.for_each_tile([&](uk_index_t i, uk_index_t j, uk_index_t k, uk_index_t k1, bool prefetches,
-                         const RhsPart& next) {
-    calls.push_back({i, j, k, k1, prefetches, next});
+                         const RhsPart* next) {
+    calls.push_back({i, j, k, k1, prefetches, next ? *next : RhsPart{}});
   });
   return calls;
 }

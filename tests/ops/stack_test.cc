@@ -86,7 +86,8 @@ class StackAtLevel : public ::testing::TestWithParam<std::string> {
   MeasuredStack stack;
 };
 
-// Two tiles each way, the last ones of them in part.
+// A few tiles each way, the last ones of them in part: so many rows that the op would flip signs in
+// its stack.
 TEST_P(StackAtLevel, Mmt4d) {
   for (const uk_tile_row_t* row : table_rows()) {
     if (row->op != UK_OP_MMT4D || !has(*row)) continue;
@@ -95,7 +96,8 @@ TEST_P(StackAtLevel, Mmt4d) {
     p.struct_size = sizeof(p);
     p.flags = row->flags;
     p.cpu_data = cpu.data();
-    p.m = p.n = 2;
+    p.m = 5;
+    p.n = 2;
     p.k = 70;
     p.m0 = row->m0;
     p.n0 = row->n0;
@@ -111,8 +113,8 @@ TEST_P(StackAtLevel, Mmt4d) {
     p.out = out.data();
     EXPECT_LE(stack.growth([&] { return uk_mmt4d(&p); }), kPromised) << row->symbol;
     p.flags |= UK_MMT4D_UNPACK_OUT;
-    p.out_size0 = 2 * p.m0 - p.m0 / 2;
-    p.out_size1 = 2 * p.n0 - p.n0 / 2;
+    p.out_size0 = p.m * p.m0 - p.m0 / 2;
+    p.out_size1 = p.n * p.n0 - p.n0 / 2;
     p.out_stride0 = p.out_size1;
     EXPECT_LE(stack.growth([&] { return uk_mmt4d(&p); }), kPromisedToUnpackOut) << row->symbol;
   }
