@@ -113,36 +113,42 @@ void for_each_step(const uk_mmt4d_params_t& p, const Mmt4dType& type, const uk_t
   const auto rhs_at = [&](uk_index_t j, uk_index_t k) {
     return at(p.rhs, p.rhs_offset + j * p.rhs_stride0 + k * rhs_step, type.rhs_bits);
   };
-  // A tile's k1 steps share the part of the RHS evenly, to a few bytes.
-  const auto fetch = [&](const RhsPart& next, uk_index_t k1) {
-    const uk_index_t bytes = ceil_div(next.k1 * walk.rhs_step_bytes, next.parts);
-    context.prefetch_from = reinterpret_cast<uintptr_t>(rhs_at(next.j, next.k)) +
-                            static_cast<uintptr_t>(next.part * bytes);
-    context.prefetch_step_bytes = static_cast<uintptr_t>(ceil_div(bytes, k1));
-  };
+  const uk_index_t lhs_panel_bytes = p.lhs_stride0 * type.lhs_bits / 8;
   uk_index_t flipped_j = -1, flipped_k = -1;  // what the op's stack has
-  walk.for_each_tile([&](uk_index_t i, uk_index_t j, uk_index_t k, uk_index_t k1, bool prefetch,
-                         const RhsPart* next) {
-    const uint32_t accumulate = k > 0 ? UK_MMT4D_ACCUMULATE : p.flags & UK_MMT4D_ACCUMULATE;
-    if (next) {
-      fetch(*next, k1);
-      prefetch = true;
-    } else {
-      context.prefetch_from = 0;
-      if (kFlips) prefetch = false;  // ahead of reads of the stack
+  walk.for_all_tiles([&](const TilesOfRhs& tiles) {
+    const auto& [j, k, k1] = tiles.rhs;
+    Step step = {tiles.i0, j, nullptr, rhs_at(j, k), k1, 0, k == 0, k + k1 >= p.k};
+    step.lhs = at(p.lhs, p.lhs_offset + step.i * p.lhs_stride0 + k * lhs_step, type.lhs_bits);
+    step.flags = k > 0 ? UK_MMT4D_ACCUMULATE : p.flags & UK_MMT4D_ACCUMULATE;
+    uintptr_t share = 0;
+    context.prefetch_from = 0;
+    bool prefetch_once = tiles.prefetch_rhs;
+    if (tiles.fetch_next) {
+      // Each of a tile's k1 steps fetches as much, to a few bytes.
+      const RhsPart& next = tiles.next;
+      share = static_cast<uintptr_t>(ceil_div(next.k1 * walk.rhs_step_bytes, tiles.i1 - tiles.i0));
+      context.prefetch_from = reinterpret_cast<uintptr_t>(rhs_at(next.j, next.k));
+      context.prefetch_step_bytes = share / static_cast<uintptr_t>(k1) + 1;
+      step.flags |= UK_MMT4D_PREFETCH_RHS;
+      prefetch_once = false;
     }
     if (kFlips) {
       context.flipped_rhs = flipped->panel;
-      context.row_sums = flipped->row_sums[i % kSummedLhsPanels];
       context.fills_flipped_rhs = j != flipped_j || k != flipped_k;
       context.fills_row_sums = j == 0;
       flipped_j = j;
       flipped_k = k;
+      prefetch_once = false;  // ahead of reads of the stack
     }
-    one_step({i, j, at(p.lhs, p.lhs_offset + i * p.lhs_stride0 + k * lhs_step, type.lhs_bits),
-              rhs_at(j, k), k1, accumulate | (prefetch ? UK_MMT4D_PREFETCH_RHS : 0), k == 0,
-              k + k1 >= p.k},
-             context);
+    if (prefetch_once) step.flags |= UK_MMT4D_PREFETCH_RHS;
+    for (; step.i < tiles.i1; ++step.i) {
+      if (kFlips) context.row_sums = flipped->row_sums[step.i % kSummedLhsPanels];
+      one_step(step, context);
+      step.lhs += lhs_panel_bytes;
+      context.prefetch_from += share;
+      context.fills_flipped_rhs = false;
+      if (prefetch_once) step.flags &= ~UK_MMT4D_PREFETCH_RHS;
+    }
   });
 }
 

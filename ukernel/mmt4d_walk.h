@@ -19,9 +19,18 @@ inline uk_index_t equal_block(uk_index_t extent, uk_index_t unit_bytes, uk_index
   return ceil_div(extent, blocks);
 }
 
-// A part of an RHS panel's block of K, one of `parts` that are alike.
+// Of an RHS panel, its k1 steps from k on.
 struct RhsPart {
-  uk_index_t j, k, k1, part, parts;
+  uk_index_t j, k, k1;
+};
+
+// The tiles of LHS panels from i0 on, up to i1, with the same part of an RHS panel.
+struct TilesOfRhs {
+  RhsPart rhs;
+  uk_index_t i0, i1;
+  bool prefetch_rhs;  // whether the first of them should fetch that part beside its dots
+  bool fetch_next;    // whether all should fetch `next` instead, an equal share each, if they can
+  RhsPart next;       // what the tiles after them need
 };
 
 struct Mmt4dWalk {
@@ -39,13 +48,10 @@ struct Mmt4dWalk {
   bool rhs_streams() const { return n * k * rhs_step_bytes >= kStreamBytes; }
   bool reads_rhs_once() const { return rhs_streams() && m == 1; }
 
-  // Calls one_tile(i, j, k, k1, prefetch_rhs, next) for each tile (i, j) of OUT, where the k1 steps
-  // from k on come in increasing order of k. Blocks of tiles keep the panels in cache. K = 0 makes
-  // one call for each tile too. Which part of the RHS a tile should fetch for those that come next,
-  // `next` says, or is null; prefetch_rhs, whether it should fetch its own panel, of one that
-  // cannot do that.
-  template <class OneTile>
-  void for_each_tile(OneTile one_tile) const {
+  // Calls some_tiles(TilesOfRhs) until there was each tile (i, j) of OUT, where parts of K come in
+  // increasing order. Blocks of tiles keep the panels in cache. K = 0 has each tile come up too.
+  template <class SomeTiles>
+  void for_all_tiles(SomeTiles some_tiles) const {
     const bool rhs_blocks = l3_feeds && m > 1;
     // An RHS panel that meets one LHS panel is read once in any order: splitting K would only add
     // traffic on OUT.
@@ -83,36 +89,39 @@ struct Mmt4dWalk {
     // An RHS panel that came only when its first tile reads it would keep that tile waiting, while
     // the memory would idle beside the others. So all tiles of a panel fetch a part of the next.
     const bool fetch_next = prefetch && m > 1 && !rhs_blocks;
-    const auto part_of_next = [&](uk_index_t i0, uk_index_t i, uk_index_t j, uk_index_t k_from,
-                                  RhsPart* next) {
-      *next = {j + 1, k_from, 0, i - i0, smaller(m_block, m - i0)};
-      if (next->j == n) next->j = 0, next->k += k_block;
-      if (next->k >= k) {
-        if (i0 + m_block >= m) return false;  // the last panel of all
-        next->k = 0;
-      }
-      next->k1 = smaller(k_block, k - next->k);
-      return true;
-    };
-
     // Either the blocks are of one LHS panel, or they are of all RHS panels, or there is one LHS
     // panel.
     for (uk_index_t j0 = 0; j0 < n; j0 += n_block) {
       for (uk_index_t i0 = 0; i0 < m; i0 += m_block) {
+        const uk_index_t i1 = smaller(i0 + m_block, m);
         for (uk_index_t k_from = 0; k_from == 0 || k_from < k; k_from += k_block) {
-          const uk_index_t k1 = smaller(k_block, k - k_from);
           for (uk_index_t j = j0; j < smaller(j0 + n_block, n); ++j) {
-            for (uk_index_t i = i0; i < smaller(i0 + m_block, m); ++i) {
-              RhsPart next;
-              const bool fetches = fetch_next && part_of_next(i0, i, j, k_from, &next);
-              // Only the first LHS panel finds the RHS panel in memory.
-              const bool is_first = i == (rhs_blocks ? 0 : i0);
-              one_tile(i, j, k_from, k1, prefetch && is_first, fetches ? &next : nullptr);
-            }
+            TilesOfRhs tiles = {
+                {j, k_from, smaller(k_block, k - k_from)}, i0, i1, false, false, {}};
+            // Only the first LHS panel finds the RHS panel in memory.
+            tiles.prefetch_rhs = prefetch && !(rhs_blocks && i0 > 0);
+            if (fetch_next) tiles.fetch_next = find_next(tiles, k_block, &tiles.next);
+            some_tiles(tiles);
           }
         }
       }
     }
+  }
+
+ private:
+  // Where the blocks are of all RHS panels.
+  bool find_next(const TilesOfRhs& tiles, uk_index_t k_block, RhsPart* next) const {
+    *next = {tiles.rhs.j + 1, tiles.rhs.k, 0};
+    if (next->j == n) {
+      next->j = 0;
+      next->k += k_block;
+    }
+    if (next->k >= k) {
+      if (tiles.i1 == m) return false;  // after the last one of all
+      next->k = 0;
+    }
+    next->k1 = smaller(k_block, k - next->k);
+    return true;
   }
 };
 

@@ -145,14 +145,21 @@ void mmt4d_of_memrefs(const Mmt4dTile& tile, const Memref<4>& lhs_memref,
                           kPanels};
   StridedTiles strided(lhs, rhs, out, k);
   if (!strided.all_dense()) {
-    walk.for_each_tile([&](uk_index_t i, uk_index_t j, uk_index_t k_from, uk_index_t k1, bool,
-                           const RhsPart*) { strided.one_tile(tile.function, i, j, k_from, k1); });
+    walk.for_all_tiles([&](const TilesOfRhs& tiles) {
+      for (uk_index_t i = tiles.i0; i < tiles.i1; ++i) {
+        strided.one_tile(tile.function, i, tiles.rhs.j, tiles.rhs.k, tiles.rhs.k1);
+      }
+    });
     return;
   }
-  walk.for_each_tile([&](uk_index_t i, uk_index_t j, uk_index_t k_from, uk_index_t k1,
-                         bool prefetch, const RhsPart*) {
-    tile.function(out.at(i, j), lhs.at(i, k_from), rhs.at(j, k_from), k1,
-                  UK_MMT4D_ACCUMULATE | (prefetch ? UK_MMT4D_PREFETCH_RHS : 0));
+  // Symbols of tiles cannot be told to fetch what comes next.
+  walk.for_all_tiles([&](const TilesOfRhs& tiles) {
+    for (uk_index_t i = tiles.i0; i < tiles.i1; ++i) {
+      const bool prefetch = tiles.prefetch_rhs && i == tiles.i0;
+      tile.function(out.at(i, tiles.rhs.j), lhs.at(i, tiles.rhs.k),
+                    rhs.at(tiles.rhs.j, tiles.rhs.k), tiles.rhs.k1,
+                    UK_MMT4D_ACCUMULATE | (prefetch ? UK_MMT4D_PREFETCH_RHS : 0));
+    }
   });
 }
 

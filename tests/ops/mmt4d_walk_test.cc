@@ -17,16 +17,29 @@ namespace {
 struct Call {
   uk_index_t i, j, k, k1;
   bool prefetches;
-  RhsPart next;
 };
+
+std::vector<TilesOfRhs> groups_of(const Mmt4dWalk& walk) {
+  std::vector<TilesOfRhs> groups;
+  walk.for_all_tiles([&](const TilesOfRhs& tiles) { groups.push_back(tiles); });
+  return groups;
+}
 
 std::vector<Call> calls_of(const Mmt4dWalk& walk) {
   std::vector<Call> calls;
-  walk.for_each_tile([&](uk_index_t i, uk_index_t j, uk_index_t k, uk_index_t k1, bool prefetches,
-                         const RhsPart* next) {
-    calls.push_back({i, j, k, k1, prefetches, next ? *next : RhsPart{}});
-  });
+  for (const TilesOfRhs& tiles : groups_of(walk)) {
+    for (uk_index_t i = tiles.i0; i < tiles.i1; ++i) {
+      const auto& [j, k, k1] = tiles.rhs;
+      calls.push_back({i, j, k, k1, tiles.prefetch_rhs && i == tiles.i0});
+    }
+  }
   return calls;
+}
+
+bool fetches_any(const Mmt4dWalk& walk) {
+  const std::vector<TilesOfRhs> groups = groups_of(walk);
+  return std::any_of(groups.begin(), groups.end(),
+                     [](const TilesOfRhs& tiles) { return tiles.fetch_next; });
 }
 
 // m0 rows of f32 by as many panels of 32 columns as make the RHS stream.
@@ -117,10 +130,8 @@ TEST(Mmt4dWalk, PrefetchesOnePanelOfAStreamingRhs) {
   for (const Mmt4dWalk& walk : {few_rows(4, kCheap, 1), few_rows(4, kDear, 2)}) {
     const std::vector<Call> calls = calls_of(walk);
     ASSERT_EQ(static_cast<size_t>(walk.n), calls.size());
-    for (const Call& call : calls) {
-      ASSERT_TRUE(call.prefetches);
-      ASSERT_EQ(0, call.next.parts);
-    }
+    for (const Call& call : calls) ASSERT_TRUE(call.prefetches);
+    ASSERT_FALSE(fetches_any(walk));
   }
 }
 
@@ -169,34 +180,26 @@ TEST(Mmt4dWalk, PrefetchesForOneRowThatHasMuchToDo) {
 TEST(Mmt4dWalk, FetchesEachPanelBesideTheOneBefore) {
   const Mmt4dWalk walk = {37, 41, 5000, 16, 64, 128, true, false, 0, 1};
   ASSERT_TRUE(walk.rhs_streams());
-  const std::vector<Call> calls = calls_of(walk);
-  ASSERT_LT(calls[0].next.parts, walk.m);
-  ASSERT_LT(calls[0].k1, walk.k);
-  for (size_t at = 0; at < calls.size();) {
-    const auto parts = static_cast<size_t>(calls[at].next.parts);
-    if (parts == 0) {
-      // Of the last panel of all.
-      for (; at < calls.size(); ++at) {
-        ASSERT_EQ(0, calls[at].next.parts);
-        ASSERT_EQ(walk.n - 1, calls[at].j);
-        ASSERT_EQ(walk.k, calls[at].k + calls[at].k1);
-      }
-      break;
-    }
-    // All tiles of a panel, of which the next one's have what these fetch.
-    ASSERT_LT(at + parts, calls.size());
-    const Call& after = calls[at + parts];
-    for (size_t part = 0; part < parts; ++part) {
-      const RhsPart& next = calls[at + part].next;
-      ASSERT_EQ(static_cast<uk_index_t>(parts), next.parts);
-      ASSERT_EQ(static_cast<uk_index_t>(part), next.part);
-      ASSERT_EQ(after.j, next.j);
-      ASSERT_EQ(after.k, next.k);
-      ASSERT_EQ(after.k1, next.k1);
-      ASSERT_EQ(calls[at].j, calls[at + part].j);
-    }
-    ASSERT_TRUE(after.j != calls[at].j || after.k != calls[at].k);
-    at += parts;
+  const std::vector<TilesOfRhs> groups = groups_of(walk);
+  ASSERT_LT(groups[0].i1, walk.m);
+  ASSERT_LT(groups[0].rhs.k1, walk.k);
+  for (size_t at = 0; at + 1 < groups.size(); ++at) {
+    ASSERT_TRUE(groups[at].fetch_next);
+    const RhsPart& next = groups[at].next;
+    ASSERT_EQ(groups[at + 1].rhs.j, next.j);
+    ASSERT_EQ(groups[at + 1].rhs.k, next.k);
+    ASSERT_EQ(groups[at + 1].rhs.k1, next.k1);
+  }
+  ASSERT_FALSE(groups.back().fetch_next);
+}
+
+TEST(Mmt4dWalk, LimitsBlocks) {
+  Mmt4dWalk walk = {370, 4, 5000, 16, 64, 128, true, false, 0, 1};
+  walk.most_rhs_panel_bytes = 1000 * 128;
+  walk.most_lhs_panels = 3;
+  for (const TilesOfRhs& tiles : groups_of(walk)) {
+    ASSERT_LE(tiles.rhs.k1, 1000);
+    ASSERT_LE(tiles.i1 - tiles.i0, 3);
   }
 }
 
@@ -214,8 +217,8 @@ TEST(Mmt4dWalk, KeepsABlockOfTheRhsWhereL3FeedsTiles) {
     EXPECT_EQ(static_cast<uk_index_t>(c / block), calls[c].i);
     EXPECT_EQ(static_cast<uk_index_t>(c % block), calls[c].j);
     EXPECT_EQ(calls[c].i == 0, calls[c].prefetches);  // afterwards it is in L3
-    EXPECT_EQ(0, calls[c].next.parts);
   }
+  EXPECT_FALSE(fetches_any(walk));
 }
 
 TEST(Mmt4dWalk, HasBlocksOfTheRhsAsLargeAsTheLhs) {
@@ -230,10 +233,8 @@ TEST(Mmt4dWalk, DoesNotPrefetchWhatIsInTheCaches) {
   walk.n /= 2;
   for (const uk_index_t m : {1, 2}) {
     walk.m = m;
-    for (const Call& call : calls_of(walk)) {
-      ASSERT_FALSE(call.prefetches);
-      ASSERT_EQ(0, call.next.parts);
-    }
+    for (const Call& call : calls_of(walk)) ASSERT_FALSE(call.prefetches);
+    ASSERT_FALSE(fetches_any(walk));
   }
 }
 
