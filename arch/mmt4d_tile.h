@@ -11,7 +11,8 @@ namespace {
 // A streaming RHS is prefetched. A tile of one register block does so this far ahead of its reads,
 // in bytes: nearer than 16 KiB the requests in flight do not cover the memory's latency.
 constexpr int kPrefetchDistance = 16 << 10;
-// Into L2: with prefetches into L1 Emerald Rapids takes 4 to 10 % longer, Zen 4 and Zen 5 as long.
+// Into L2, which has room for a panel: with prefetches into L1 Emerald Rapids takes 4 to 10 %
+// longer, Zen 4 and Zen 5 as long. Nobody measured Arm's cores.
 constexpr int kPrefetchLocality = 2;
 constexpr int kCacheLine = 64;
 
@@ -29,15 +30,15 @@ struct Prefetch {
 //   block 0                  reads steps 64 ... 127, prefetches 128 ... 159
 constexpr int kSharedPrefetchBytes = 8 << 10;
 
-// How a block prefetches, one of kBlocks that share it, beside its reads of k1 steps from rhs on.
-// Integer arithmetic, here and below: the address may lie past the end of the buffer, which a
-// prefetch ignores and a pointer must not do.
-template <int kBlocks, int kStepBytes>
+// How a block prefetches, one of kBlocks that share it, or of kFetching if it is for other tiles,
+// beside its reads of k1 steps from rhs on. Integer arithmetic, here and below: the address may lie
+// past the end of the buffer, which a prefetch ignores and a pointer must not do.
+template <int kBlocks, int kStepBytes, int kFetching = kBlocks>
 UK_INLINE Prefetch prefetch_start(const char* rhs, uk_index_t k1, int block,
                                   const uk_tile_context_t& context) {
   const auto steps = static_cast<uintptr_t>(k1), number = static_cast<uintptr_t>(block);
   if (context.prefetch_from != 0) {
-    const uintptr_t share = (context.prefetch_step_bytes + kBlocks - 1) / kBlocks;
+    const uintptr_t share = (context.prefetch_step_bytes + kFetching - 1) / kFetching;
     return {context.prefetch_from + steps * share * number, share};
   }
   constexpr uintptr_t kShare = (kStepBytes + kBlocks - 1) / kBlocks;

@@ -760,9 +760,10 @@ class TileSource:
         blocks = self.prefetch_blocks(block)
         if blocks == 0:
             return "{}"
-        number = self.plan.blocks.index(block) if self.shares_prefetch else 0
+        fetching = [b for b in self.plan.blocks if self.prefetch_blocks(b)]
         rhs = "rhs" if self.shares_prefetch else _offset("rhs", self.rhs_offset(block))
-        return f"prefetch_start<{blocks}, {self.rhs_step}>({rhs}, {self._block_steps}, {number}, {self.context})"
+        return (f"prefetch_start<{blocks}, {self.rhs_step}, {len(fetching)}>"
+                f"({rhs}, {self._block_steps}, {fetching.index(block)}, {self.context})")
 
     @property
     def out_bytes(self) -> int:

@@ -70,8 +70,7 @@ bool can_split_k(const uk_tile_row_t& row) {
          row.numerics == UK_NUMERICS_MUL_ADD_CHAIN || row.numerics == UK_NUMERICS_BF16_DOT;
 }
 
-// What a tile function is called with for one tile and one block of K, but OUT and the context, of
-// tiles that are dense.
+// What a tile function is called with for one tile and one block of K, but OUT and the context.
 struct Step {
   uk_index_t i, j;
   const char *lhs, *rhs;
@@ -80,16 +79,17 @@ struct Step {
   bool first, last;  // of the tile's
 };
 
-// What the tiles of a block of the LHS share, for rows that take a flipped RHS.
-struct FlippedRhs {
-  alignas(64) char panel[kFlippedPanelBytes];
+// What the tiles of a block share where they take a flipped RHS: a part of its panel, and the sums
+// of the rows of the block's LHS panels.
+struct FlippedOperands {
+  alignas(64) char rhs[kFlippedPanelBytes];
   alignas(64) char row_sums[kSummedLhsPanels][64];
 };
 
 // Small ops would notice what is asked of each tile where nothing is flipped.
 template <bool kFlips, class OneStep>
 void for_each_step(const uk_mmt4d_params_t& p, const Mmt4dType& type, const uk_tile_row_t& row,
-                   FlippedRhs* flipped, OneStep one_step) {
+                   FlippedOperands* flipped, OneStep one_step) {
   uk_tile_context_t context = {p.n0};
   const uk_index_t lhs_step = uk_index_t{p.m0} * p.k0, rhs_step = uk_index_t{p.n0} * p.k0;
   Mmt4dWalk walk = {p.m,
@@ -113,48 +113,43 @@ void for_each_step(const uk_mmt4d_params_t& p, const Mmt4dType& type, const uk_t
   const auto rhs_at = [&](uk_index_t j, uk_index_t k) {
     return at(p.rhs, p.rhs_offset + j * p.rhs_stride0 + k * rhs_step, type.rhs_bits);
   };
-  const uk_index_t lhs_panel_bytes = p.lhs_stride0 * type.lhs_bits / 8;
-  uk_index_t flipped_j = -1, flipped_k = -1;  // what the op's stack has
+  // A lone panel's stride may be anything.
+  const uk_index_t lhs_panel_bytes = p.m > 1 ? p.lhs_stride0 * type.lhs_bits / 8 : 0;
   walk.for_all_tiles([&](const TilesOfRhs& tiles) {
     const auto& [j, k, k1] = tiles.rhs;
-    Step step = {tiles.i0, j, nullptr, rhs_at(j, k), k1, 0, k == 0, k + k1 >= p.k};
-    step.lhs = at(p.lhs, p.lhs_offset + step.i * p.lhs_stride0 + k * lhs_step, type.lhs_bits);
+    const char* const first_lhs =
+        at(p.lhs, p.lhs_offset + tiles.i0 * p.lhs_stride0 + k * lhs_step, type.lhs_bits);
+    Step step = {tiles.i0, j, first_lhs, rhs_at(j, k), k1, 0, k == 0, k + k1 >= p.k};
     step.flags = k > 0 ? UK_MMT4D_ACCUMULATE : p.flags & UK_MMT4D_ACCUMULATE;
-    uintptr_t share = 0;
-    context.prefetch_from = 0;
-    bool prefetch_once = tiles.prefetch_rhs;
-    if (tiles.fetch_next) {
-      // Each of a tile's k1 steps fetches as much, to a few bytes.
-      const RhsPart& next = tiles.next;
-      share = static_cast<uintptr_t>(ceil_div(next.k1 * walk.rhs_step_bytes, tiles.i1 - tiles.i0));
-      context.prefetch_from = reinterpret_cast<uintptr_t>(rhs_at(next.j, next.k));
-      context.prefetch_step_bytes = share / static_cast<uintptr_t>(k1) + 1;
-      step.flags |= UK_MMT4D_PREFETCH_RHS;
-      prefetch_once = false;
-    }
+    // A flipped panel is in the stack, ahead of which there is nothing to prefetch.
+    const bool first_prefetches =
+        tiles.prefetch_rhs && !tiles.fetch_next && !tiles.is_fetched && !kFlips;
+    if (tiles.fetch_next || first_prefetches) step.flags |= UK_MMT4D_PREFETCH_RHS;
+    context.prefetch_from = context.prefetch_step_bytes = 0;
     if (kFlips) {
-      context.flipped_rhs = flipped->panel;
-      context.fills_flipped_rhs = j != flipped_j || k != flipped_k;
+      context.flipped_rhs = flipped->rhs;
+      context.fills_flipped_rhs = true;
       context.fills_row_sums = j == 0;
-      flipped_j = j;
-      flipped_k = k;
-      prefetch_once = false;  // ahead of reads of the stack
     }
-    if (prefetch_once) step.flags |= UK_MMT4D_PREFETCH_RHS;
     for (; step.i < tiles.i1; ++step.i) {
+      step.lhs = first_lhs + (step.i - tiles.i0) * lhs_panel_bytes;
+      if (tiles.fetch_next) {
+        const RhsPart& next = tiles.next;
+        fetch_share(reinterpret_cast<uintptr_t>(rhs_at(next.j, next.k)),
+                    next.k1 * walk.rhs_step_bytes, tiles.i1 - tiles.i0, step.i - tiles.i0, k1,
+                    &context);
+      }
       if (kFlips) context.row_sums = flipped->row_sums[step.i % kSummedLhsPanels];
       one_step(step, context);
-      step.lhs += lhs_panel_bytes;
-      context.prefetch_from += share;
       context.fills_flipped_rhs = false;
-      if (prefetch_once) step.flags &= ~UK_MMT4D_PREFETCH_RHS;
+      if (first_prefetches) step.flags &= ~UK_MMT4D_PREFETCH_RHS;
     }
   });
 }
 
 template <bool kFlips>
 void walk_tiles(const uk_mmt4d_params_t& p, const Mmt4dType& type, const uk_tile_row_t& row,
-                FlippedRhs* flipped) {
+                FlippedOperands* flipped) {
   uk_mmt4d_strided_tile_fn* const tile = strided_tile_of_row(row);
   const uk_index_t out_tile = uk_index_t{p.m0} * p.n0;
   for_each_step<kFlips>(
@@ -168,7 +163,8 @@ void walk_tiles(const uk_mmt4d_params_t& p, const Mmt4dType& type, const uk_tile
 
 // ---------------------------------------------------------------- UNPACK_OUT
 
-// OUT as a matrix, of which a tile that reaches beyond it, or prefetches, is in the op's stack.
+// OUT as a matrix, of which a tile that reaches beyond it, or prefetches its own panel, is in the
+// op's stack.
 class UnpackedOut {
  public:
   UnpackedOut(const uk_mmt4d_params_t& p, const Mmt4dType& type)
@@ -224,7 +220,7 @@ class UnpackedOut {
 // Not inlined, so that only calls which unpack need the stack for it.
 template <bool kFlips>
 __attribute__((noinline)) void walk_matrix(const uk_mmt4d_params_t& p, const Mmt4dType& type,
-                                           const uk_tile_row_t& row, FlippedRhs* flipped) {
+                                           const uk_tile_row_t& row, FlippedOperands* flipped) {
   uk_mmt4d_strided_tile_fn* const tile = strided_tile_of_row(row);
   UnpackedOut out(p, type);
   for_each_step<kFlips>(p, type, row, flipped, [&](const Step& s, uk_tile_context_t& context) {
@@ -235,7 +231,7 @@ __attribute__((noinline)) void walk_matrix(const uk_mmt4d_params_t& p, const Mmt
 
 template <bool kFlips>
 void walk_all(const uk_mmt4d_params_t& p, const Mmt4dType& type, const uk_tile_row_t& row,
-              FlippedRhs* flipped) {
+              FlippedOperands* flipped) {
   unpacks(p) ? walk_matrix<kFlips>(p, type, row, flipped)
              : walk_tiles<kFlips>(p, type, row, flipped);
 }
@@ -243,15 +239,16 @@ void walk_all(const uk_mmt4d_params_t& p, const Mmt4dType& type, const uk_tile_r
 // Not inlined, likewise.
 __attribute__((noinline)) void walk_flipped(const uk_mmt4d_params_t& p, const Mmt4dType& type,
                                             const uk_tile_row_t& row) {
-  FlippedRhs flipped;
+  FlippedOperands flipped;
   walk_all<true>(p, type, row, &flipped);
 }
 
-// For up to four LHS panels flipping the RHS first takes as long as it saves: measured on Emerald
-// Rapids. Where L3 feeds tiles the op walks LHS panel by LHS panel, and the cores that were
-// measured flip signs beside their dots.
+// For up to four LHS panels flipping the RHS first takes as long as it saves, as do sums of rows
+// for a single RHS panel: measured on Emerald Rapids. Where L3 feeds tiles the op walks LHS panel
+// by LHS panel, and the cores that were measured flip signs beside their dots.
 bool flips_once(const uk_mmt4d_params_t& p, const uk_tile_row_t& row) {
-  return p.m > 4 && p.k > 0 && takes_flipped_rhs(row) && !l3_feeds_tiles(p.cpu_data);
+  return p.m > 4 && p.n > 1 && p.k > 0 && takes_flipped_rhs(row) && can_split_k(row) &&
+         !l3_feeds_tiles(p.cpu_data);
 }
 
 }  // namespace

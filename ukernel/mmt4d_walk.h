@@ -28,10 +28,20 @@ struct RhsPart {
 struct TilesOfRhs {
   RhsPart rhs;
   uk_index_t i0, i1;
-  bool prefetch_rhs;  // whether the first of them should fetch that part beside its dots
-  bool fetch_next;    // whether all should fetch `next` instead, an equal share each, if they can
-  RhsPart next;       // what the tiles after them need
+  // Of tiles that can fetch for others: whether each should fetch its share of `next`, which the
+  // tiles after them need, and whether tiles before them were to fetch this part.
+  bool fetch_next, is_fetched;
+  RhsPart next;
+  bool prefetch_rhs;  // of other tiles, whether the first should fetch the part beside its dots
 };
+
+// What one of `tiles` tiles, of k1 steps each, fetches of `bytes` from `from` on.
+inline void fetch_share(uintptr_t from, uk_index_t bytes, uk_index_t tiles, uk_index_t tile,
+                        uk_index_t k1, uk_tile_context_t* context) {
+  const uk_index_t share = ceil_div(bytes, tiles);
+  context->prefetch_from = from + static_cast<uintptr_t>(tile * share);
+  context->prefetch_step_bytes = static_cast<uintptr_t>(ceil_div(share, k1));
+}
 
 struct Mmt4dWalk {
   uk_index_t m, n, k;                         // in tiles
@@ -42,7 +52,8 @@ struct Mmt4dWalk {
   // Read if reads_rhs_once():
   int step_cost;  // quarter cycles of a k step (ukernel/tile_cost.cc)
   int panels;     // of the RHS that the CPU reads in turns (ukernel/isa.inc)
-  // Of a block, where both are not 0.
+  // The most of an RHS panel and the most LHS panels that make a block, unless 0. For m > 1, where
+  // K can be split and L3 does not feed tiles.
   uk_index_t most_rhs_panel_bytes = 0, most_lhs_panels = 0;
 
   bool rhs_streams() const { return n * k * rhs_step_bytes >= kStreamBytes; }
@@ -97,10 +108,13 @@ struct Mmt4dWalk {
         for (uk_index_t k_from = 0; k_from == 0 || k_from < k; k_from += k_block) {
           for (uk_index_t j = j0; j < smaller(j0 + n_block, n); ++j) {
             TilesOfRhs tiles = {
-                {j, k_from, smaller(k_block, k - k_from)}, i0, i1, false, false, {}};
+                {j, k_from, smaller(k_block, k - k_from)}, i0, i1, false, false, {}, false};
             // Only the first LHS panel finds the RHS panel in memory.
             tiles.prefetch_rhs = prefetch && !(rhs_blocks && i0 > 0);
-            if (fetch_next) tiles.fetch_next = find_next(tiles, k_block, &tiles.next);
+            if (fetch_next) {
+              tiles.fetch_next = find_next(tiles, k_block, &tiles.next);
+              tiles.is_fetched = i0 > 0 || k_from > 0 || j > 0;
+            }
             some_tiles(tiles);
           }
         }

@@ -83,7 +83,7 @@ struct uk_tile_context_t {
   uintptr_t prefetch_step_bytes = 0;
   // Of a tile that flips the signs of its columns and sums its rows (takes_flipped_rhs), unless
   // they are null: its RHS panel with the signs flipped and its sums, a vector, in place of what it
-  // would do in its K loop. It fills them if told to, else they are.
+  // would do in its K loop. It fills them if told to, else they are filled already.
   char* flipped_rhs = nullptr;
   char* row_sums = nullptr;
   bool fills_flipped_rhs = false, fills_row_sums = false;

@@ -413,10 +413,9 @@ UK_INLINE void mmt4d_tile(void* out, const void* lhs, const void* rhs, uk_index_
     return;
   }
   // Rows that are broadcast as they lie need no stage to wait in: these blocks run on few steps at
-  // a time only where OUT holds what accumulators hold, and sums are of as many steps.
-  constexpr bool kShare =
-      kBlocks > 1 && sizeof(typename P::Acc) == P::kLanes * P::kOutBytes && !knows_sums<P>();
-  for_steps<kShare, M0 * P::kLhsBytes, N0 * P::kRhsBytes>(
+  // a time only where OUT holds what accumulators hold, and not where sums are of all steps.
+  constexpr bool kShare = kBlocks > 1 && sizeof(typename P::Acc) == P::kLanes * P::kOutBytes;
+  for_steps<kShare && !knows_sums<P>(), M0 * P::kLhsBytes, N0 * P::kRhsBytes>(
       lhs, rhs, k1, flags, context,
       [&](const char* lhs, const char* rhs, uk_index_t steps, uint32_t flags) UK_INLINE_LAMBDA {
         alignas(64) char sums[P::kSumsRows ? sizeof(typename P::Acc) : 1];

@@ -533,25 +533,26 @@ TEST(Mmt4dTiles, TakeAFlippedRhs) {
     ++rows;
     const uk_tile_sizes_t tile = {row->m0, row->n0, row->k0};
     const uk_index_t long_k = uk::kFlippedPanelBytes / (row->n0 * row->k0) + 1;
-    const uk_index_t counts[][3] = {
-        {uk::kSummedLhsPanels + 2, 3, 3}, {5, 1, long_k}, {5, 2, long_k}};
-    for (const auto& count : counts) {
-      for (const uint32_t accumulate : {0u, UK_MMT4D_ACCUMULATE}) {
-        for (const Strides strides : {Strides::kDense, Strides::kLoose, Strides::kZeroForInputs}) {
-          const Case c = {UK_MMT4D_TYPE_S8S8S32 | accumulate,
-                          count[0],
-                          count[1],
-                          count[2],
-                          tile,
-                          strides,
-                          Edge::end,
-                          "random"};
-          check(c, cpu.data());
-          if (strides != Strides::kZeroForInputs) {
-            check_unpacked(c, count[0] * tile.m0 - tile.m0 / 2, count[1] * tile.n0 - 3, cpu.data());
-          }
-          if (HasFatalFailure()) return;
-        }
+    const auto check_counts = [&](uk_index_t m, uk_index_t n, uk_index_t k, uint32_t accumulate,
+                                  Strides strides) {
+      const Case c = {
+          UK_MMT4D_TYPE_S8S8S32 | accumulate, m, n, k, tile, strides, Edge::end, "random"};
+      check(c, cpu.data());
+      if (strides == Strides::kZeroForInputs) return;
+      check_unpacked(c, m * tile.m0 - tile.m0 / 2, n * tile.n0 - 3, cpu.data());
+    };
+    for (const uint32_t accumulate : {0u, UK_MMT4D_ACCUMULATE}) {
+      for (const Strides strides : kAllStrides) {
+        check_counts(uk::kSummedLhsPanels + 2, 3, 3, accumulate, strides);
+        check_counts(5, 2, long_k, accumulate, strides);
+        if (HasFatalFailure()) return;
+      }
+      if (row->m0 == 2) {
+        // Several blocks each way; and an RHS too large for the caches.
+        check_counts(uk::kSummedLhsPanels + 2, 2, long_k, accumulate, Strides::kLoose);
+        const uk_index_t k = 1000, n = kBeyondCaches / (k * row->n0 * row->k0) + 1;
+        check_counts(5, n, k, accumulate, Strides::kDense);
+        if (HasFatalFailure()) return;
       }
     }
   }

@@ -185,12 +185,33 @@ TEST(Mmt4dWalk, FetchesEachPanelBesideTheOneBefore) {
   ASSERT_LT(groups[0].rhs.k1, walk.k);
   for (size_t at = 0; at + 1 < groups.size(); ++at) {
     ASSERT_TRUE(groups[at].fetch_next);
+    ASSERT_EQ(at > 0, groups[at].is_fetched);
     const RhsPart& next = groups[at].next;
     ASSERT_EQ(groups[at + 1].rhs.j, next.j);
     ASSERT_EQ(groups[at + 1].rhs.k, next.k);
     ASSERT_EQ(groups[at + 1].rhs.k1, next.k1);
   }
   ASSERT_FALSE(groups.back().fetch_next);
+}
+
+TEST(FetchShare, CoversAllBytesInTurn) {
+  for (const uk_index_t bytes : {1, 1000, 64 * 1024}) {
+    for (const uk_index_t tiles : {1, 3, 16}) {
+      for (const uk_index_t k1 : {1, 7, 500}) {
+        constexpr uintptr_t kFrom = 4096;
+        uintptr_t reached = kFrom;
+        for (uk_index_t tile = 0; tile < tiles; ++tile) {
+          uk_tile_context_t context = {};
+          fetch_share(kFrom, bytes, tiles, tile, k1, &context);
+          ASSERT_LE(context.prefetch_from, reached);
+          reached =
+              context.prefetch_from + static_cast<uintptr_t>(k1) * context.prefetch_step_bytes;
+        }
+        ASSERT_GE(reached, kFrom + static_cast<uintptr_t>(bytes));
+        ASSERT_LT(reached, kFrom + static_cast<uintptr_t>(bytes + tiles + k1));
+      }
+    }
+  }
 }
 
 TEST(Mmt4dWalk, LimitsBlocks) {

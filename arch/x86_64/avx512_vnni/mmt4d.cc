@@ -72,6 +72,25 @@ UK_INLINE void flip_signs(char* to, const char* from, uk_index_t bytes) {
   }
 }
 
+template <int M0>
+UK_INLINE __m512i sum_rows_of_panel(const char* panel, uk_index_t k1) {
+  if constexpr (M0 < 16 && 16 % M0 == 0) {
+    return S8S8::sum_panel<M0>(panel, k1);
+  } else {
+    // Four sums take turns: each takes its next dot after five cycles.
+    constexpr int kStep = M0 * S8S8::kLhsBytes;
+    const __m512i zero = S8S8::zero();
+    __m512i sums[4] = {zero, zero, zero, zero};
+    for (; k1 >= 4; k1 -= 4, panel += 4 * kStep) {
+      UK_UNROLL for (int i = 0; i < 4; ++i) {
+        sums[i] = S8S8::sum_rows<M0>(sums[i], panel + i * kStep);
+      }
+    }
+    for (; k1 > 0; --k1, panel += kStep) sums[0] = S8S8::sum_rows<M0>(sums[0], panel);
+    return S8S8::add(S8S8::add(sums[0], sums[1]), S8S8::add(sums[2], sums[3]));
+  }
+}
+
 template <int M0, int N0>
 UK_INLINE void s8s8_flipped_tile(void* out, const void* lhs_panel, const void* rhs_panel,
                                  uk_index_t k1, uint32_t flags, const uk_tile_context_t& context) {
@@ -80,11 +99,7 @@ UK_INLINE void s8s8_flipped_tile(void* out, const void* lhs_panel, const void* r
     flip_signs(context.flipped_rhs, static_cast<const char*>(rhs_panel), k1 * N0 * S8S8::kRhsBytes);
   }
   if (context.fills_row_sums) {
-    const char* lhs = static_cast<const char*>(lhs_panel);
-    __m512i sums = S8S8::zero();
-    for (uk_index_t k = 0; k < k1; ++k) {
-      sums = S8S8::sum_rows<M0>(sums, lhs + k * M0 * S8S8::kLhsBytes);
-    }
+    const auto sums = sum_rows_of_panel<M0>(static_cast<const char*>(lhs_panel), k1);
     _mm512_store_si512(context.row_sums, sums);
   }
   mmt4d_tile<S8S8Flipped, M0, N0, S8S8::kK0>(out, lhs_panel, context.flipped_rhs, k1, flags,
