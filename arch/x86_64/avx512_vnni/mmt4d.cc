@@ -86,6 +86,9 @@ UK_INLINE __m512i sum_rows_of_panel(const char* panel, uk_index_t k1) {
         sums[i] = S8S8::sum_rows<M0>(sums[i], panel + i * kStep);
       }
     }
+    // Apart from what follows: GCC would keep them in other registers for it, moving them every
+    // turn.
+    UK_UNROLL for (int i = 0; i < 4; ++i) sums[i] = in_order(sums[i]);
     for (; k1 > 0; --k1, panel += kStep) sums[0] = S8S8::sum_rows<M0>(sums[0], panel);
     return S8S8::add(S8S8::add(sums[0], sums[1]), S8S8::add(sums[2], sums[3]));
   }
