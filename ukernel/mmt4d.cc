@@ -107,6 +107,7 @@ void for_each_step(const uk_mmt4d_params_t& p, const Mmt4dType& type, const uk_t
     walk.panels = least_of_levels(p.cpu_data, &VectorUnit::panels);
   }
   if (kFlips) {
+    context.flipped_rhs = flipped->rhs;
     walk.most_rhs_panel_bytes = kFlippedPanelBytes;
     walk.most_lhs_panels = kSummedLhsPanels;
   }
@@ -126,11 +127,6 @@ void for_each_step(const uk_mmt4d_params_t& p, const Mmt4dType& type, const uk_t
         tiles.prefetch_rhs && !tiles.fetch_next && !tiles.is_fetched && !kFlips;
     if (tiles.fetch_next || first_prefetches) step.flags |= UK_MMT4D_PREFETCH_RHS;
     context.prefetch_from = context.prefetch_step_bytes = 0;
-    if (kFlips) {
-      context.flipped_rhs = flipped->rhs;
-      context.fills_flipped_rhs = true;
-      context.fills_row_sums = j == 0;
-    }
     for (; step.i < tiles.i1; ++step.i) {
       step.lhs = first_lhs + (step.i - tiles.i0) * lhs_panel_bytes;
       if (tiles.fetch_next) {
@@ -139,9 +135,12 @@ void for_each_step(const uk_mmt4d_params_t& p, const Mmt4dType& type, const uk_t
                     next.k1 * walk.rhs_step_bytes, tiles.i1 - tiles.i0, step.i - tiles.i0, k1,
                     &context);
       }
-      if (kFlips) context.row_sums = flipped->row_sums[step.i % kSummedLhsPanels];
+      if (kFlips) {
+        context.row_sums = flipped->row_sums[step.i % kSummedLhsPanels];
+        context.fills_flipped_rhs = step.i == tiles.i0;
+        context.fills_row_sums = j == 0;
+      }
       one_step(step, context);
-      context.fills_flipped_rhs = false;
       if (first_prefetches) step.flags &= ~UK_MMT4D_PREFETCH_RHS;
     }
   });

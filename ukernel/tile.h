@@ -77,8 +77,8 @@ constexpr int block_first_row(int m0, int blocks, int block) {
 // What ops tell an mmt4d tile beyond the ABI.
 struct uk_tile_context_t {
   uk_index_t out_stride;  // elements from a row of OUT to the next
-  // Where a tile that is passed PREFETCH_RHS does not prefetch its own panel, unless it is 0, but,
-  // in each k step, so many bytes more from here on. Integers: it may lie past a buffer's end.
+  // Unless 0: from where on a tile that is passed PREFETCH_RHS prefetches, so many bytes in each k
+  // step, instead of its own panel. An integer: it may lie past the end of a buffer.
   uintptr_t prefetch_from = 0;
   uintptr_t prefetch_step_bytes = 0;
   // Of a tile that flips the signs of its columns and sums its rows (takes_flipped_rhs), unless
@@ -88,6 +88,12 @@ struct uk_tile_context_t {
   char* row_sums = nullptr;
   bool fills_flipped_rhs = false, fills_row_sums = false;
 };
+
+// Of a tile of so many columns that is called by its symbol.
+namespace {
+template <int kColumns>
+constexpr uk_tile_context_t kDenseRows = {kColumns};
+}  // namespace
 
 // In the library an mmt4d tile is two functions: its symbol, whose rows of OUT lie one behind the
 // other, calls <symbol>_strided, for rows that may lie in a matrix. That one is not part of the
@@ -132,8 +138,7 @@ typedef void uk_mmt4d_strided_tile_fn(void* out_matrix, const void* lhs_panel,
                                         const uk_tile_context_t&);                             \
   extern "C" void symbol(void* out_tile, const void* lhs_panel, const void* rhs_panel,         \
                          uk_index_t k1, uint32_t flags) {                                      \
-    static constexpr uk_tile_context_t kDenseRows = {n0};                                      \
-    symbol##_strided(out_tile, lhs_panel, rhs_panel, k1, flags, kDenseRows);                   \
+    symbol##_strided(out_tile, lhs_panel, rhs_panel, k1, flags, kDenseRows<n0>);               \
   }                                                                                            \
   UK_STRIDED_TILE void symbol##_strided(void* out_matrix, const void* lhs_panel,               \
                                         const void* rhs_panel, uk_index_t k1, uint32_t flags,  \

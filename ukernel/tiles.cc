@@ -300,9 +300,8 @@ uk_mmt4d_strided_tile_fn* strided_tile_of_row(const uk_tile_row_t& row) {
 }
 
 bool takes_flipped_rhs(const uk_tile_row_t& row) {
-  const bool flips = vector_unit_of_row(row).byte_flip == 2;
-  return flips && row.origin == UK_ORIGIN_HAND && row.k0 == 4 &&
-         (row.flags & UK_MMT4D_TYPE_MASK) == UK_MMT4D_TYPE_S8S8S32;
+  return (row.flags & UK_MMT4D_TYPE_MASK) == UK_MMT4D_TYPE_S8S8S32 && row.k0 == 4 &&
+         row.origin == UK_ORIGIN_HAND && vector_unit_of_row(row).byte_flip == 2;
 }
 
 bool row_is_slow(const uk_tile_row_t& row, const uint64_t* cpu_data) {
