@@ -12,8 +12,8 @@ import jinja2
 
 from generator.isas import expand, int_zero, set1
 from generator.model import BITS, Primitive, Steps
-from generator.plan import (Block, Plan, one_by_one, registers_of_further_sums, spare_registers, steps_of_turn,
-                            unrolls_steps)
+from generator.plan import (Block, Plan, one_by_one, plan_on_decoded_rhs, registers_of_further_sums, spare_registers,
+                            steps_of_turn, unrolls_steps)
 
 TEMPLATES = jinja2.Environment(
     loader=jinja2.FileSystemLoader(Path(__file__).parent / "templates"),
@@ -201,7 +201,7 @@ class BlockShape:
         plan = self.plan
         further = registers_of_further_sums(self.p, self.sums, self.rows, self.vectors)
         spare = spare_registers(plan.tile, self.p, plan.spread) + further
-        return unrolls_steps(self.p, self.rows, self.vectors, plan.stages_decoded, spare)
+        return unrolls_steps(self.p, self.rows, self.vectors, plan.reads_decoded, spare)
 
     @property
     def step_bytes(self) -> int:
@@ -211,9 +211,10 @@ class BlockShape:
     def units_statement(self, vector: int) -> list[Statement]:
         """A vector of columns as it lies in memory or in the stage."""
         p = self.p
-        if self.plan.stages_rhs:
-            size = p.isa.vector_bytes
-            load = f"load_{size * 8}<{size}>({_offset('columns', vector * size)})"
+        if self.plan.reads_vectors:
+            if self.plan.staged_parts > 1:
+                return []  # each part is read where it is needed
+            load = self._vector_at(vector * p.isa.vector_bytes)
         else:
             units = self.plan.spread * min(self.plan.vector_columns,
                                            self.columns - vector * self.plan.vector_columns)
@@ -221,13 +222,20 @@ class BlockShape:
                          _offset("columns", vector * p.operand_lanes * p.rhs_unit_bytes))
         return [Statement(f"units_{vector}", load)]
 
+    def _vector_at(self, offset: int) -> str:
+        size = self.p.isa.vector_bytes
+        return f"load_{size * 8}<{size}>({_offset('columns', offset)})"
+
     def _suffix(self, part: int) -> str:
         return f"_{part}" if self.p.parts > 1 else ""
 
     def columns_statements(self, vector: int, part: int) -> list[Statement]:
         p = self.p
-        steps = () if self.plan.stages_decoded else p.decode[part]
         name = f"columns_{vector}{self._suffix(part)}"
+        if self.plan.staged_parts > 1:
+            vectors = self.plan.operand_vectors(self.plan.tile.n0)
+            return _applied((p.operand,), name, self._vector_at((part * vectors + vector) * p.isa.vector_bytes))
+        steps = () if self.plan.reads_decoded else p.decode[part]
         return _applied((*steps, p.operand), name, f"units_{vector}")
 
     def row_statement(self, row: int, part: int) -> Statement:
@@ -373,7 +381,7 @@ class BlockShape:
     def _columns(self, operand: int, dot: int) -> list[Statement]:
         """columns_<operand>, for each part."""
         p, plan = self.p, self.plan
-        if not plan.stages_rhs:
+        if not plan.reads_vectors:
             statements = self.units_statement(operand)
             for part in range(p.parts):
                 statements += self.columns_statements(operand, part)
@@ -482,7 +490,7 @@ class RhsStage:
             count = min(lanes // padded, columns - column) * units
         if count <= 0:
             return [Statement(name, int_zero(p.isa))]
-        decode = p.decode[part] if plan.stages_decoded else ()
+        decode = p.decode[part] if plan.reads_decoded else ()
         load = _load(count, p.rhs_unit_bytes, lanes, _offset("from", at))
         if padded < lanes and units < padded:
             packed = _applied(decode, f"{name}_packed", load)
@@ -609,11 +617,15 @@ class RowSums:
 
 # ---------------------------------------------------------------- a tile
 
+SHARED_ROW_SUMS = 16  # of uk_tile_context_t (ukernel/tile.h)
+
+
 @dataclass(frozen=True)
 class TileSource:
     """What the template reads of one tile."""
 
     plan: Plan
+    on_decoded_rhs: TileSource | None = None  # the same tile where an op has decoded the RHS
 
     @property
     def p(self) -> Primitive:
@@ -635,6 +647,13 @@ class TileSource:
     @property
     def row_sums(self) -> RowSums:
         return RowSums(self.plan)
+
+    @property
+    def shares_row_sums(self) -> bool:
+        """Whether what it sums of its rows' panel is kept beside the decoded RHS, by an op."""
+        plan = self.plan
+        return (plan.on_decoded_rhs and self.p.sums_rows_before and not plan.sums_while_staging
+                and not self.runs_in_parts and plan.tile.m0 <= SHARED_ROW_SUMS)
 
     def sum_rows(self, steps: str) -> str:
         """Before the K loops."""
@@ -672,6 +691,11 @@ class TileSource:
         return self.plan.tile.n0 * self.plan.units * self.p.rhs_unit_bytes
 
     @property
+    def columns_step(self) -> int:
+        """Bytes from a k step of what the blocks are given as RHS to the next one."""
+        return self.plan.column_step if self.plan.on_decoded_rhs else self.rhs_step
+
+    @property
     def unit_bytes(self) -> int:
         """From a row's unit to its next one, as the dots read it."""
         return self.p.parts * self.plan.lane_bytes
@@ -690,7 +714,7 @@ class TileSource:
         return block.row * self.plan.units * unit_bytes
 
     def rhs_offset(self, block: Block) -> int:
-        if self.plan.stages_rhs:
+        if self.plan.reads_vectors:
             return block.column // self.p.operand_lanes * self.p.isa.vector_bytes
         return block.column * self.plan.units * self.p.rhs_unit_bytes
 
@@ -771,10 +795,16 @@ class TileSource:
         return BITS[self.p.type.out] // 8
 
 
-def emit(plans: Iterable[Plan]) -> str:
-    """One source file with the tiles of these plans, all of one ISA."""
-    sources = [TileSource(plan) for plan in plans]
+def _in_library(plan: Plan) -> TileSource:
+    on_decoded_rhs = plan_on_decoded_rhs(plan)
+    return TileSource(plan, TileSource(on_decoded_rhs) if on_decoded_rhs else None)
+
+
+def emit(plans: Iterable[Plan], in_library: bool = False) -> str:
+    """One source file with the tiles of these plans, all of one ISA. Those in the library are called by ops, too,
+    which may have the RHS decoded once for several."""
+    sources = [_in_library(plan) if in_library else TileSource(plan) for plan in plans]
     includes = {i for s in sources for i in s.p.isa.includes}
     arch, = {s.p.isa.arch for s in sources}
     return TEMPLATES.get_template("mmt4d.cc.j2").render(
-        tiles=sources, arch=arch, includes=sorted(includes))
+        tiles=sources, in_library=in_library, arch=arch, includes=sorted(includes))

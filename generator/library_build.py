@@ -44,7 +44,7 @@ def _source(rows: list[Row]) -> str:
     tiles = [row.tile for row in rows]
     mmt4d = [tile for tile in tiles if isinstance(tile, Tile)]
     if mmt4d:
-        return emit(make_plan(tile, choose_primitive(tile)) for tile in mmt4d)
+        return emit((make_plan(tile, choose_primitive(tile)) for tile in mmt4d), in_library=True)
     return emit_copies(tiles)
 
 

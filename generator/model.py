@@ -214,6 +214,7 @@ class Primitive:
     keep_order: Literal["", "several", "always"] = ""
     embeds_broadcast: bool = False  # compilers make the broadcast of a row an operand of the dot
     registers: int = 0  # that a dot needs beside its operands: temporaries and constants
+    decode_constants: int = 0  # of these, what decoding takes alone
     decode_registers: int = 0  # likewise the decoding of columns
     decodes_side_by_side: bool = False  # compilers decode all columns at a time: a register more for each
     # By core, where measured: cycles of a dot to each of CHAINS sums in turns, with nothing beside them.
@@ -309,6 +310,12 @@ class Primitive:
     def with_sums_before(self) -> Primitive:
         """The same with one register less, for sums of rows are not taken in the K loops."""
         return replace(self, block_row_sums=None, registers=self.registers - 1)
+
+    @property
+    def on_decoded_columns(self) -> Primitive:
+        """The same without what it takes to decode, and where sums of rows are known."""
+        p = self.with_sums_before if self.sums_rows_in_block else self
+        return replace(p, registers=p.registers - p.decode_constants)
 
     @property
     def f32_out(self) -> Primitive:

@@ -60,11 +60,13 @@ def _registers(p: Primitive, rows: int, vectors: int, decoded: bool, by_columns:
         in_flight = 4 if decoded or vectors <= 2 else 2  # vectors of rows: compilers load ahead
         return (-(-rows // p.acc_rows) * vectors + p.parts * _operand_vectors(p, vectors)
                 + in_flight * max(p.parts, p.row_loads) + 1 + temporaries)
-    columns, row = (min(p.parts, 2), 1) if p.part_by_part else (p.parts, p.parts)
+    columns, row = (1 if decoded else min(p.parts, 2), 1) if p.part_by_part else (p.parts, p.parts)
     if by_columns:
         operands = columns + rows * p.parts  # the rows' parts for all of the step
     else:
         operands = columns * vectors + row
+    if decoded and p.parts > 1 and p.part_by_part:
+        operands += 1  # GCC loads a vector of the next part ahead
     if p.parts > 2 and p.dot_cost.total > 1:
         # A sum lands in the register of its product, not of its accumulator. After several parts GCC
         # finds its way back by the stack, unless as many registers are free.
@@ -193,6 +195,7 @@ class Plan:
     stages_rhs: bool
     blocks: tuple[Block, ...]
     bounds: dict[str, Bound]  # by core
+    on_decoded_rhs: bool = False  # which is there, decoded once for several tiles
 
     @property
     def cycles(self) -> float:
@@ -234,13 +237,18 @@ class Plan:
         return self.stages_lhs and not self.stages_rhs and len(self.blocks) == 1
 
     @property
-    def stages_decoded(self) -> bool:
-        return _decoded(self.primitive, self.stages_rhs)
+    def reads_vectors(self) -> bool:
+        """Whether columns are read as vectors that were put together before, not as they lie in the panel."""
+        return self.stages_rhs or self.on_decoded_rhs
+
+    @property
+    def reads_decoded(self) -> bool:
+        return self.on_decoded_rhs or _decoded(self.primitive, self.stages_rhs)
 
     @property
     def staged_parts(self) -> int:
         """Vectors that a vector of columns is staged as."""
-        return self.primitive.parts if self.stages_decoded else 1
+        return self.primitive.parts if self.reads_decoded else 1
 
     @property
     def sums_panel(self) -> bool:
@@ -294,7 +302,7 @@ class Plan:
     @property
     def column_step(self) -> int:
         """Bytes of a k step of the RHS as the dots read it."""
-        if self.stages_rhs:
+        if self.reads_vectors:
             return (self.units * self.staged_parts * self.operand_vectors(self.tile.n0)
                     * self.primitive.isa.vector_bytes)
         return self.tile.n0 * self.units * self.primitive.rhs_unit_bytes
@@ -314,7 +322,7 @@ class Plan:
 
     def registers_of(self, block: Block) -> int:
         vectors = self.vectors(block.columns)
-        return (registers_needed(self.primitive, block.rows, vectors, self.stages_decoded)
+        return (registers_needed(self.primitive, block.rows, vectors, self.reads_decoded)
                 + registers_of_further_sums(self.primitive, block.sums, block.rows, vectors))
 
     @property
@@ -414,10 +422,10 @@ def _block_bound_of_vectors(p: Primitive, core: Core, units: int, spread: int, d
                   _loop_instructions(p, rows, vectors, decoded))
 
 
-def _staging_cycles(tile: Tile, p: Primitive, core: Core, stages_rhs: bool) -> float:
-    """Of a k step: one store a cycle, or what comes before it; and sums of rows."""
+def _staging_cycles(tile: Tile, p: Primitive, core: Core, stages_rhs: bool, on_decoded_rhs: bool) -> float:
+    """Of a k step: one store a cycle, or what comes before it; and sums of rows, unless an op keeps those."""
     units, cycles = tile.k0 // p.k, 0.0
-    if p.sums_rows_before:
+    if p.sums_rows_before and not (on_decoded_rhs and p.stage_lhs is None):
         vectors = tile.m0 * units * p.lhs_unit_bytes / p.isa.vector_bytes
         cycles += vectors * max(core.passes / core.loads, core.cycles(p.row_sums_cost))
     if p.stage_lhs is not None:
@@ -485,10 +493,10 @@ def _partition(tile: Tile, p: Primitive, spread: int, decoded: bool) -> list[tup
     return [(width, of_width[width][1]) for width in widths]
 
 
-def _plan(tile: Tile, p: Primitive, spread: int, stages_rhs: bool) -> Plan:
+def _plan(tile: Tile, p: Primitive, spread: int, stages_rhs: bool, on_decoded_rhs: bool = False) -> Plan:
     blocks = []
     bounds = {core.name: Bound() for core in p.isa.cores}
-    decoded = _decoded(p, stages_rhs)
+    decoded = on_decoded_rhs or _decoded(p, stages_rhs)
     column = 0
     for width, rows_of_blocks in _partition(tile, p, spread, decoded):
         columns = min(width * p.operand_lanes // spread, tile.n0 - column)
@@ -504,10 +512,27 @@ def _plan(tile: Tile, p: Primitive, spread: int, stages_rhs: bool) -> Plan:
             row += rows
         column += columns
     for core in p.isa.cores:
-        staging = _staging_cycles(tile, p, core, stages_rhs)
+        staging = _staging_cycles(tile, p, core, stages_rhs, on_decoded_rhs)
         bounds[core.name] = (bounds[core.name] * (tile.k0 // p.k // spread)
                               + Bound(staging=staging, cycles=staging))
-    return Plan(tile, p, spread, stages_rhs, tuple(blocks), bounds)
+    return Plan(tile, p, spread, stages_rhs, tuple(blocks), bounds, on_decoded_rhs)
+
+
+_LEAST_ROWS_ON_DECODED_RHS = 4  # fewer reuse it too little
+_WORTH_DECODING_ONCE = 0.98  # what that leaves of the cycles: it also takes code, and a pass over the RHS
+# OUT holds the sums so far: the parts of an RHS that are decoded at a time are of few steps.
+_SPLITTABLE = ("exact", "fma_chain", "mul_add_chain")
+
+
+def plan_on_decoded_rhs(plan: Plan) -> Plan | None:
+    """How the same tile is computed where an op has the RHS decoded once for several tiles; None if that would
+    not be worth it."""
+    tile, p = plan.tile, plan.primitive
+    if (tile.m0 < _LEAST_ROWS_ON_DECODED_RHS or plan.units > 1 or p.vectors_of_rows or not p.decode_cost.total
+            or p.numerics not in _SPLITTABLE):
+        return None
+    found = _plan(tile, p.on_decoded_columns, 1, stages_rhs=False, on_decoded_rhs=True)
+    return found if found.cycles < _WORTH_DECODING_ONCE * plan.cycles else None
 
 
 def make_plan(tile: Tile, primitive: Primitive) -> Plan:

@@ -67,9 +67,9 @@ Function* function_of(const uk_tile_row_t* row) {
 // Of a row of the table, NULL if it has no function.
 uk_mmt4d_strided_tile_fn* strided_tile_of_row(const uk_tile_row_t& row);
 
-// Whether the row's tile takes an RHS whose signs are flipped, and sums of the LHS's rows, for
-// which its level has no other way to multiply s8 by s8 (byte_flip 2 of ukernel/isa.inc).
-bool takes_flipped_rhs(const uk_tile_row_t& row);
+// Of an mmt4d row of the table, the bytes of a k step of its decoded RHS; 0 if its tile takes none
+// (uk_tile_context_t).
+int decoded_step_of_row(const uk_tile_row_t& row);
 
 // Whether a request with these flags and CPU may use the row, shape aside.
 bool row_is_eligible(const uk_tile_row_t& row, uint32_t op, uint32_t flags,
@@ -124,7 +124,8 @@ constexpr uk_index_t kLongPanelBytes = 1 << 20;  // an LHS and an RHS panel
 // though its L2 has 2 MiB.
 constexpr uk_index_t kPanelBytes = 384 << 10;        // an LHS and an RHS panel
 constexpr uk_index_t kLhsBlockBytes = 512 << 10;     // the LHS panels that an RHS panel meets
-constexpr uk_index_t kFlippedPanelBytes = 32 << 10;  // of the RHS, in the op's stack
+constexpr uk_index_t kDecodedPanelBytes = 32 << 10;  // of the RHS, in the op's stack
+constexpr uk_index_t kFewLhsPanels = 4;              // for which it is not worth it
 constexpr uk_index_t kSummedLhsPanels = 64;          // with their sums there, a vector each
 constexpr uk_index_t kStreamBytes = 4 << 20;         // an RHS this large comes from memory
 constexpr uk_index_t kSideBySideBytes = 4 << 10;     // of each of two panels that are read in turns

@@ -79,17 +79,47 @@ struct Step {
   bool first, last;  // of the tile's
 };
 
-// What the tiles of a block share where they take a flipped RHS: a part of its panel, and the sums
-// of the rows of the block's LHS panels.
-struct FlippedOperands {
-  alignas(64) char rhs[kFlippedPanelBytes];
-  alignas(64) char row_sums[kSummedLhsPanels][64];
+// ---------------------------------------------------------------- operands
+
+// Tiles get their operands as they are.
+struct Operands {
+  static constexpr bool kDecoded = false;
+  static constexpr uk_index_t kMostTileBytes = uk::kMostTileBytes;
+  void limit(Mmt4dWalk*) {}
+  void give(const TilesOfRhs&, uk_index_t, uk_tile_context_t*) {}
 };
 
-// Small ops would notice what is asked of each tile where nothing is flipped.
-template <bool kFlips, class OneStep>
+// Tiles that take a decoded RHS share a part of its panel, and the sums of the rows of their LHS
+// panels, if they need any. They fill in both themselves.
+class DecodedOperands {
+ public:
+  static constexpr bool kDecoded = true;
+  static constexpr uk_index_t kMostTileBytes = uk::kMostTileBytes / 2;  // no f64
+
+  explicit DecodedOperands(uk_index_t step_bytes) : step_bytes_(step_bytes) {}
+
+  void limit(Mmt4dWalk* walk) {
+    walk->most_steps = kDecodedPanelBytes / step_bytes_;
+    walk->most_lhs_panels = kSummedLhsPanels;
+  }
+  void give(const TilesOfRhs& tiles, uk_index_t i, uk_tile_context_t* context) {
+    context->decoded_rhs = rhs_;
+    context->fills_decoded_rhs = i == tiles.i0;
+    context->row_sums = row_sums_[i % kSummedLhsPanels];
+    context->fills_row_sums = tiles.rhs.j == 0;
+  }
+
+ private:
+  const uk_index_t step_bytes_;
+  alignas(64) char rhs_[kDecodedPanelBytes];
+  alignas(64) char row_sums_[kSummedLhsPanels][64];
+};
+
+// ---------------------------------------------------------------- steps
+
+template <class AnyOperands, class OneStep>
 void for_each_step(const uk_mmt4d_params_t& p, const Mmt4dType& type, const uk_tile_row_t& row,
-                   FlippedOperands* flipped, OneStep one_step) {
+                   AnyOperands& operands, OneStep one_step) {
   uk_tile_context_t context = {p.n0};
   const uk_index_t lhs_step = uk_index_t{p.m0} * p.k0, rhs_step = uk_index_t{p.n0} * p.k0;
   Mmt4dWalk walk = {p.m,
@@ -106,11 +136,7 @@ void for_each_step(const uk_mmt4d_params_t& p, const Mmt4dType& type, const uk_t
     walk.step_cost = tile_step_cost(row, cpu_is_wide(p.cpu_data));
     walk.panels = least_of_levels(p.cpu_data, &VectorUnit::panels);
   }
-  if (kFlips) {
-    context.flipped_rhs = flipped->rhs;
-    walk.most_rhs_panel_bytes = kFlippedPanelBytes;
-    walk.most_lhs_panels = kSummedLhsPanels;
-  }
+  operands.limit(&walk);
   const auto rhs_at = [&](uk_index_t j, uk_index_t k) {
     return at(p.rhs, p.rhs_offset + j * p.rhs_stride0 + k * rhs_step, type.rhs_bits);
   };
@@ -120,50 +146,46 @@ void for_each_step(const uk_mmt4d_params_t& p, const Mmt4dType& type, const uk_t
     const auto& [j, k, k1] = tiles.rhs;
     const char* const first_lhs =
         at(p.lhs, p.lhs_offset + tiles.i0 * p.lhs_stride0 + k * lhs_step, type.lhs_bits);
-    Step step = {tiles.i0, j, first_lhs, rhs_at(j, k), k1, 0, k == 0, k + k1 >= p.k};
-    step.flags = k > 0 ? UK_MMT4D_ACCUMULATE : p.flags & UK_MMT4D_ACCUMULATE;
-    // A flipped panel is in the stack, ahead of which there is nothing to prefetch.
+    const char* const rhs = rhs_at(j, k);
+    uint32_t flags = k > 0 ? UK_MMT4D_ACCUMULATE : p.flags & UK_MMT4D_ACCUMULATE;
+    // A decoded panel is in the stack, ahead of which there is nothing to prefetch.
     const bool first_prefetches =
-        tiles.prefetch_rhs && !tiles.fetch_next && !tiles.is_fetched && !kFlips;
-    if (tiles.fetch_next || first_prefetches) step.flags |= UK_MMT4D_PREFETCH_RHS;
+        tiles.prefetch_rhs && !tiles.fetch_next && !tiles.is_fetched && !AnyOperands::kDecoded;
+    if (tiles.fetch_next || first_prefetches) flags |= UK_MMT4D_PREFETCH_RHS;
     context.prefetch_from = context.prefetch_step_bytes = 0;
-    for (; step.i < tiles.i1; ++step.i) {
-      step.lhs = first_lhs + (step.i - tiles.i0) * lhs_panel_bytes;
+    for (uk_index_t i = tiles.i0; i < tiles.i1; ++i) {
       if (tiles.fetch_next) {
         const RhsPart& next = tiles.next;
         fetch_share(reinterpret_cast<uintptr_t>(rhs_at(next.j, next.k)),
-                    next.k1 * walk.rhs_step_bytes, tiles.i1 - tiles.i0, step.i - tiles.i0, k1,
-                    &context);
+                    next.k1 * walk.rhs_step_bytes, tiles.i1 - tiles.i0, i - tiles.i0, k1, &context);
       }
-      if (kFlips) {
-        context.row_sums = flipped->row_sums[step.i % kSummedLhsPanels];
-        context.fills_flipped_rhs = step.i == tiles.i0;
-        context.fills_row_sums = j == 0;
-      }
+      operands.give(tiles, i, &context);
+      const char* const lhs = first_lhs + (i - tiles.i0) * lhs_panel_bytes;
+      const Step step = {i, j, lhs, rhs, k1, flags, k == 0, k + k1 >= p.k};
       one_step(step, context);
-      if (first_prefetches) step.flags &= ~UK_MMT4D_PREFETCH_RHS;
+      if (first_prefetches) flags &= ~UK_MMT4D_PREFETCH_RHS;
     }
   });
 }
 
-template <bool kFlips>
+template <class AnyOperands>
 void walk_tiles(const uk_mmt4d_params_t& p, const Mmt4dType& type, const uk_tile_row_t& row,
-                FlippedOperands* flipped) {
+                AnyOperands& operands) {
   uk_mmt4d_strided_tile_fn* const tile = strided_tile_of_row(row);
   const uk_index_t out_tile = uk_index_t{p.m0} * p.n0;
-  for_each_step<kFlips>(
-      p, type, row, flipped, [&](const Step& s, const uk_tile_context_t& context) {
-        char* out = at(p.out, p.out_offset + s.i * p.out_stride0 + s.j * out_tile, type.out_bits);
-        if (tile) return tile(out, s.lhs, s.rhs, s.k1, s.flags, context);
-        generic_mmt4d_tile(type.flag, {out, p.n0, p.m0, p.n0}, s.lhs, s.rhs, s.k1, s.flags,
-                           {p.m0, p.n0, p.k0});
-      });
+  for_each_step(p, type, row, operands, [&](const Step& s, const uk_tile_context_t& context) {
+    char* out = at(p.out, p.out_offset + s.i * p.out_stride0 + s.j * out_tile, type.out_bits);
+    if (tile) return tile(out, s.lhs, s.rhs, s.k1, s.flags, context);
+    generic_mmt4d_tile(type.flag, {out, p.n0, p.m0, p.n0}, s.lhs, s.rhs, s.k1, s.flags,
+                       {p.m0, p.n0, p.k0});
+  });
 }
 
 // ---------------------------------------------------------------- UNPACK_OUT
 
 // OUT as a matrix, of which a tile that reaches beyond it, or prefetches its own panel, is in the
 // op's stack.
+template <uk_index_t kTileBytes>
 class UnpackedOut {
  public:
   UnpackedOut(const uk_mmt4d_params_t& p, const Mmt4dType& type)
@@ -189,7 +211,7 @@ class UnpackedOut {
     // A lone row of tiles may come as two tiles whose blocks of K take turns (mmt4d_walk.h): what
     // each has so far stays here. Any other tile's blocks of K are few, and it waits for the next
     // in the matrix.
-    const bool waits_here = p_.m == 1 && 2 * tile_bytes_ <= kMostTileBytes;
+    const bool waits_here = p_.m == 1 && 2 * tile_bytes_ <= kTileBytes;
     char* const copy = tiles_ + (waits_here ? s.j % 2 * tile_bytes_ : 0);
     if ((s.flags & UK_MMT4D_ACCUMULATE) && (s.first || !waits_here)) {
       // What is not in the matrix takes part in the arithmetic and must not be slow in it.
@@ -213,41 +235,50 @@ class UnpackedOut {
   const uk_mmt4d_params_t& p_;
   const int bits_;
   const uk_index_t tile_bytes_;
-  alignas(64) char tiles_[kMostTileBytes];
+  alignas(64) char tiles_[kTileBytes];
 };
 
 // Not inlined, so that only calls which unpack need the stack for it.
-template <bool kFlips>
+template <class AnyOperands>
 __attribute__((noinline)) void walk_matrix(const uk_mmt4d_params_t& p, const Mmt4dType& type,
-                                           const uk_tile_row_t& row, FlippedOperands* flipped) {
+                                           const uk_tile_row_t& row, AnyOperands& operands) {
   uk_mmt4d_strided_tile_fn* const tile = strided_tile_of_row(row);
-  UnpackedOut out(p, type);
-  for_each_step<kFlips>(p, type, row, flipped, [&](const Step& s, uk_tile_context_t& context) {
+  UnpackedOut<AnyOperands::kMostTileBytes> out(p, type);
+  for_each_step(p, type, row, operands, [&](const Step& s, uk_tile_context_t& context) {
     if (tile) return out.run(tile, s, context);
     generic_mmt4d_tile(type.flag, out.part(s), s.lhs, s.rhs, s.k1, s.flags, {p.m0, p.n0, p.k0});
   });
 }
 
-template <bool kFlips>
+template <class AnyOperands>
 void walk_all(const uk_mmt4d_params_t& p, const Mmt4dType& type, const uk_tile_row_t& row,
-              FlippedOperands* flipped) {
-  unpacks(p) ? walk_matrix<kFlips>(p, type, row, flipped)
-             : walk_tiles<kFlips>(p, type, row, flipped);
+              AnyOperands& operands) {
+  unpacks(p) ? walk_matrix(p, type, row, operands) : walk_tiles(p, type, row, operands);
 }
 
 // Not inlined, likewise.
-__attribute__((noinline)) void walk_flipped(const uk_mmt4d_params_t& p, const Mmt4dType& type,
-                                            const uk_tile_row_t& row) {
-  FlippedOperands flipped;
-  walk_all<true>(p, type, row, &flipped);
+__attribute__((noinline)) void walk_decoded(const uk_mmt4d_params_t& p, const Mmt4dType& type,
+                                            const uk_tile_row_t& row, uk_index_t decoded_step) {
+  DecodedOperands operands(decoded_step);
+  walk_all(p, type, row, operands);
 }
 
-// For up to four LHS panels flipping the RHS first takes as long as it saves, as do sums of rows
-// for a single RHS panel: measured on Emerald Rapids. Where L3 feeds tiles the op walks LHS panel
-// by LHS panel, and the cores that were measured flip signs beside their dots.
-bool flips_once(const uk_mmt4d_params_t& p, const uk_tile_row_t& row) {
-  return p.m > 4 && p.n > 1 && p.k > 0 && takes_flipped_rhs(row) && can_split_k(row) &&
-         !l3_feeds_tiles(p.cpu_data);
+// For few LHS panels decoding the RHS first takes as long as it saves, measured on Emerald Rapids:
+// for up to four, or eight where flipping signs or a shift is all. Sums of rows would do for a
+// single RHS panel. Where L3 feeds tiles the op walks LHS panel by LHS panel, and the cores that
+// were measured decode beside their dots.
+bool decodes_once(const uk_mmt4d_params_t& p, const Mmt4dType& type, const uk_tile_row_t& row) {
+  const uk_index_t step = decoded_step_of_row(row);
+  if (step == 0 || p.m <= kFewLhsPanels || p.n == 1 || p.k == 0) return false;
+  const bool flips = step == uk_index_t{p.n0} * p.k0 * type.rhs_bits / 8;
+  const bool is_cheap = flips || type.flag == UK_MMT4D_TYPE_BF16BF16F32;
+  return (!is_cheap || p.m > 2 * kFewLhsPanels) && can_split_k(row) && !l3_feeds_tiles(p.cpu_data);
+}
+
+void run(const uk_mmt4d_params_t& p, const Mmt4dType& type, const uk_tile_row_t& row) {
+  if (decodes_once(p, type, row)) return walk_decoded(p, type, row, decoded_step_of_row(row));
+  Operands operands;
+  walk_all(p, type, row, operands);
 }
 
 }  // namespace
@@ -286,10 +317,7 @@ uk_status_t uk_mmt4d(const uk_mmt4d_params_t* params) {
     if (uk::unpacks(p) && p.out_size0 <= 1) p.out_stride0 = 0;
     // Nothing is added, not even to what the rounding of a 16-bit output would change.
     const bool stays = p.k == 0 && (p.flags & UK_MMT4D_ACCUMULATE);
-    if (status == UK_STATUS_OK && !stays) {
-      uk::flips_once(p, *row) ? uk::walk_flipped(p, *type, *row)
-                              : uk::walk_all<false>(p, *type, *row, nullptr);
-    }
+    if (status == UK_STATUS_OK && !stays) uk::run(p, *type, *row);
   }
   return status;
 }

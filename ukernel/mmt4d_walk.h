@@ -52,9 +52,9 @@ struct Mmt4dWalk {
   // Read if reads_rhs_once():
   int step_cost;  // quarter cycles of a k step (ukernel/tile_cost.cc)
   int panels;     // of the RHS that the CPU reads in turns (ukernel/isa.inc)
-  // The most of an RHS panel and the most LHS panels that make a block, unless 0. For m > 1, where
-  // K can be split and L3 does not feed tiles.
-  uk_index_t most_rhs_panel_bytes = 0, most_lhs_panels = 0;
+  // The most steps of K and the most LHS panels that make a block, unless 0. For m > 1, where K can
+  // be split and L3 does not feed tiles.
+  uk_index_t most_steps = 0, most_lhs_panels = 0;
 
   bool rhs_streams() const { return n * k * rhs_step_bytes >= kStreamBytes; }
   bool reads_rhs_once() const { return rhs_streams() && m == 1; }
@@ -70,9 +70,7 @@ struct Mmt4dWalk {
     if (m > 1 && can_split_k) {
       const uk_index_t panels = rhs_blocks ? kLongPanelBytes : kPanelBytes;
       k_block = equal_block(k, lhs_step_bytes + rhs_step_bytes, panels, 16);
-      if (most_rhs_panel_bytes > 0) {
-        k_block = smaller(k_block, equal_block(k, rhs_step_bytes, most_rhs_panel_bytes));
-      }
+      if (most_steps > 0) k_block = smaller(k_block, equal_block(k, 1, most_steps));
     }
     uk_index_t m_block = 1, n_block = n;
     if (rhs_blocks) {

@@ -189,6 +189,13 @@ uk_mmt4d_strided_tile_fn* const kStridedTiles[] = {
 #include "arch/tiles.inc"
 };
 
+const int* const kDecodedSteps[] = {
+#define UK_MMT4D_TILE(...) &UK_DECODED_STEP_SYMBOL(UK_MMT4D_SYMBOL(__VA_ARGS__)),
+#define UK_PACK_TILE(...) nullptr,
+#define UK_UNPACK_TILE UK_PACK_TILE
+#include "arch/tiles.inc"
+};
+
 bool has_features(const uint64_t* cpu_data, uint64_t features, uint64_t field7_features) {
   const uint64_t field0 = cpu_data ? cpu_data[0] : 0;
   const uint64_t field7 = cpu_data ? cpu_data[7] : 0;
@@ -299,9 +306,9 @@ uk_mmt4d_strided_tile_fn* strided_tile_of_row(const uk_tile_row_t& row) {
   return i < kFunctionRowCount ? kStridedTiles[i] : nullptr;
 }
 
-bool takes_flipped_rhs(const uk_tile_row_t& row) {
-  return (row.flags & UK_MMT4D_TYPE_MASK) == UK_MMT4D_TYPE_S8S8S32 && row.k0 == 4 &&
-         row.origin == UK_ORIGIN_HAND && vector_unit_of_row(row).byte_flip == 2;
+int decoded_step_of_row(const uk_tile_row_t& row) {
+  const auto i = static_cast<size_t>(&row - kRows);
+  return i < kFunctionRowCount ? *kDecodedSteps[i] : 0;
 }
 
 bool row_is_slow(const uk_tile_row_t& row, const uint64_t* cpu_data) {

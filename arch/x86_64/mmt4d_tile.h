@@ -8,6 +8,7 @@
 //   kK0                         k consumed by one dot
 //   kLhsBytes, kRhsBytes        memory of one row, of one column, in a k step
 //   load_rhs(const char*)       kLanes columns x kK0
+//   kDecodesRhs                 whether that takes instructions beside the load
 //   kRowBytes                   one row of a k step as broadcast_lhs reads it
 //   broadcast_lhs(const char*)  one row x kK0 in every lane
 //   dot(acc, lhs, rhs)
@@ -23,8 +24,9 @@
 //   kSumsRows                   whether dots add a multiple of their row's sum to each result, to
 //                               be taken off: a lane for each row of the tile, started by zero,
 //   sum_rows<Rows>(sums, rows)  adds what a k step's rows at `rows` bring,
-//   sum_panel<Rows>(lhs, k1)    is all that a panel's steps bring, asked of rows of which a vector
-//                               holds several steps,
+//   sum_panel<Rows>(lhs, k1)    is all that a panel's steps bring, which the K loop asks of rows of
+//                               which a vector holds several steps,
+//   sum_whole_panel<Rows>(lhs, k1)  is the same of any rows,
 //   subtract_sums(acc, sums)    takes it from a block's accumulators, from the lanes in memory that
 //                               are its rows'
 //   kKnowsSums                  whether these lanes are in the context already
@@ -165,6 +167,42 @@ constexpr int sums_of_result(int rows, int vectors) {
   return results < 5 && 4 * results <= most_sums ? 4 : 2;
 }
 
+// The same primitive on columns that are decoded ahead, and on rows whose sums are known.
+template <class P>
+struct Decoded : P {
+  using Columns = decltype(P::load_rhs(nullptr));
+  static constexpr bool kDecodesRhs = false, kKnowsSums = P::kSumsRows;
+  static constexpr int kRhsBytes = sizeof(Columns) / P::kLanes;
+  static constexpr int kTemporaries = P::kSumsRows ? 0 : P::kTemporaries;
+  static UK_INLINE Columns load_rhs(const char* rhs) {
+    Columns columns;
+    __builtin_memcpy(&columns, rhs, sizeof(columns));
+    return columns;
+  }
+};
+
+// The same primitive on rows that are staged, and on results in memory as accumulators hold them.
+template <class P>
+struct Staged : P {
+  using Acc = typename P::Acc;
+  static constexpr bool kStagesLhs = false;
+  static constexpr int kLhsBytes = P::kRowBytes, kOutBytes = sizeof(Acc) / P::kLanes;
+  static UK_INLINE Acc load_out(const char* out) {
+    Acc acc;
+    __builtin_memcpy(&acc, out, sizeof(acc));
+    return acc;
+  }
+  static UK_INLINE void store_out(char* out, Acc acc) { __builtin_memcpy(out, &acc, sizeof(acc)); }
+};
+
+// Memory of one column in a k step of the RHS panel, however the dots find it.
+template <class P>
+constexpr int kPanelRhsBytes = P::kRhsBytes;
+template <class P>
+constexpr int kPanelRhsBytes<Decoded<P>> = P::kRhsBytes;
+template <class P>
+constexpr int kPanelRhsBytes<Staged<P>> = kPanelRhsBytes<P>;
+
 // k1 steps on a block's accumulators, of each sum of its results; a step's rows are kStride bytes
 // from the next one's. `sums` is of kSumsRows, for kSummedRows rows, if there are any. One of
 // kPrefetchBlocks blocks prefetches what is `ahead`; none does if that is 0.
@@ -174,7 +212,7 @@ UK_INLINE void k_steps(typename P::Acc (&accs)[Sums][Rows][Vectors], typename P:
                        const char* lhs, const char* rhs, uk_index_t k1, Prefetch& ahead) {
   const auto step = [&](typename P::Acc(&acc)[Rows][Vectors]) UK_INLINE_LAMBDA {
     if constexpr (kPrefetchBlocks > 0) {
-      prefetch<kPrefetchBlocks, N0 * P::kRhsBytes>(ahead);
+      prefetch<kPrefetchBlocks, N0 * kPanelRhsBytes<P>>(ahead);
     }
     decltype(P::load_rhs(rhs)) columns[Vectors];
     UK_UNROLL for (int j = 0; j < Vectors; ++j) {
@@ -302,7 +340,7 @@ UK_INLINE void block(char* out, uk_index_t row_bytes, const char* lhs, const cha
     k_loop<P, M0, N0, 0, kSumsRows>(accs, sums, lhs, rhs, k1, {});
   } else if (flags & UK_MMT4D_PREFETCH_RHS) {
     const Prefetch ahead =
-        prefetch_start<kPrefetchBlocks, N0 * P::kRhsBytes>(rhs, k1, kBlock, context);
+        prefetch_start<kPrefetchBlocks, N0 * kPanelRhsBytes<P>>(rhs, k1, kBlock, context);
     k_loop<P, M0, N0, kPrefetchBlocks, kSumsRows>(accs, sums, lhs, rhs, k1, ahead);
   } else {
     k_loop<P, M0, N0, 0, kSumsRows>(accs, sums, lhs, rhs, k1, {});
@@ -335,20 +373,6 @@ UK_INLINE void blocks(char* out, uk_index_t row_bytes, const char* lhs, const ch
                                                    sums);
   }
 }
-
-// The same primitive on rows that are staged, and on results in memory as accumulators hold them.
-template <class P>
-struct Staged : P {
-  using Acc = typename P::Acc;
-  static constexpr bool kStagesLhs = false;
-  static constexpr int kLhsBytes = P::kRowBytes, kOutBytes = sizeof(Acc) / P::kLanes;
-  static UK_INLINE Acc load_out(const char* out) {
-    Acc acc;
-    __builtin_memcpy(&acc, out, sizeof(acc));
-    return acc;
-  }
-  static UK_INLINE void store_out(char* out, Acc acc) { __builtin_memcpy(out, &acc, sizeof(acc)); }
-};
 
 // Bytes of the LHS that are staged at a time for several blocks.
 constexpr int kStagedBytes = 8 << 10;
@@ -399,8 +423,8 @@ UK_INLINE void staged_blocks(char* out, uk_index_t row_bytes, const char* lhs, c
 }
 
 template <class P, int M0, int N0, int K0>
-UK_INLINE void mmt4d_tile(void* out, const void* lhs, const void* rhs, uk_index_t k1,
-                          uint32_t flags, const uk_tile_context_t& context) {
+UK_INLINE void tile_of_blocks(void* out, const void* lhs, const void* rhs, uk_index_t k1,
+                              uint32_t flags, const uk_tile_context_t& context) {
   static_assert(K0 == P::kK0, "one dot per k step");
   static_assert(N0 % P::kLanes == 0, "whole vectors");
   static_assert(P::kStagesLhs || P::kRowBytes == P::kLhsBytes, "rows are broadcast as they lie");
@@ -423,6 +447,48 @@ UK_INLINE void mmt4d_tile(void* out, const void* lhs, const void* rhs, uk_index_
                                            flags, context,
                                            knows_sums<P>() ? context.row_sums : sums);
       });
+}
+
+// ---------------------------------------------------------------- a decoded RHS
+
+// Bytes of a k step of it, 0 for tiles that take none: ops have them run on parts of K, for which
+// OUT must hold the sums so far, and tiles of few rows reuse it too little.
+template <class P, int M0, int N0>
+constexpr int decoded_rhs_step() {
+  constexpr bool kOutHoldsSums = sizeof(typename P::Acc) == P::kLanes * P::kOutBytes;
+  return P::kDecodesRhs && kOutHoldsSums && M0 >= 4 ? N0 * Decoded<P>::kRhsBytes : 0;
+}
+
+template <class P, int M0, int N0, int K0>
+UK_INLINE void tile_of_decoded_rhs(void* out, const void* lhs, const void* rhs, uk_index_t k1,
+                                   uint32_t flags, const uk_tile_context_t& context) {
+  if (context.fills_decoded_rhs) {
+    const char* from = static_cast<const char*>(rhs);
+    char* to = context.decoded_rhs;
+    UK_UNROLL_STAGING for (uk_index_t left = k1 * (N0 / P::kLanes); left > 0; --left) {
+      const auto columns = P::load_rhs(from);
+      __builtin_memcpy(to, &columns, sizeof(columns));
+      from += P::kLanes * P::kRhsBytes;
+      to += sizeof(columns);
+    }
+  }
+  if constexpr (P::kSumsRows) {
+    if (context.fills_row_sums) {
+      const auto sums = P::template sum_whole_panel<M0>(static_cast<const char*>(lhs), k1);
+      __builtin_memcpy(context.row_sums, &sums, sizeof(sums));
+    }
+  }
+  tile_of_blocks<Decoded<P>, M0, N0, K0>(out, lhs, context.decoded_rhs, k1, flags, context);
+}
+
+template <class P, int M0, int N0, int K0, bool kOnDecodedRhs>
+UK_INLINE void mmt4d_tile(void* out, const void* lhs, const void* rhs, uk_index_t k1,
+                          uint32_t flags, const uk_tile_context_t& context) {
+  if constexpr (kOnDecodedRhs) {
+    tile_of_decoded_rhs<P, M0, N0, K0>(out, lhs, rhs, k1, flags, context);
+  } else {
+    tile_of_blocks<P, M0, N0, K0>(out, lhs, rhs, k1, flags, context);
+  }
 }
 
 }  // namespace

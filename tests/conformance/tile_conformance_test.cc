@@ -30,7 +30,7 @@ class StridedTileCheck {
       : row_(row),
         type_(*uk_conformance::find_matmul_type(row.flags)),
         row_bytes_(int64_t{row.n0} * bits_of(type_.out) / 8),
-        catcher_({&lhs_, &rhs_, &out_, &matrix_}) {}
+        catcher_({&lhs_, &rhs_, &out_, &matrix_, &decoded_rhs_}) {}
 
   void run() {
     for (const uk_index_t steps : {0, 1, 2, 19, 70, 150}) {
@@ -54,19 +54,20 @@ class StridedTileCheck {
                      std::to_string(flags));
         run(steps, flags, fetches, uk_conformance::Placement::end);
         if (testing::Test::HasFailure()) return;
-        if (!uk::takes_flipped_rhs(row_)) continue;
+        if (uk::decoded_step_of_row(row_) == 0) continue;
         // The second call finds what the first has left, and no RHS.
         alignas(64) char row_sums[64];
-        std::vector<char> room(static_cast<size_t>(steps * row_.n0 * row_.k0 + 64));
-        uk_tile_context_t flipped = fetches;
-        flipped.row_sums = row_sums;
-        flipped.flipped_rhs =
-            room.data() + (64 - reinterpret_cast<uintptr_t>(room.data()) % 64) % 64;
+        const Bytes room(static_cast<size_t>(steps * uk::decoded_step_of_row(row_)));
+        decoded_rhs_.place(room, {uk_conformance::Placement::end, 0}, GuardedBuffer::writable);
+        uk_tile_context_t decoded = fetches;
+        decoded.row_sums = row_sums;
+        decoded.decoded_rhs = reinterpret_cast<char*>(decoded_rhs_.data());
         for (const bool fills : {true, false}) {
-          flipped.fills_flipped_rhs = flipped.fills_row_sums = fills;
-          run(steps, flags, flipped, uk_conformance::Placement::end);
+          decoded.fills_decoded_rhs = decoded.fills_row_sums = fills;
+          run(steps, flags, decoded, uk_conformance::Placement::end);
           if (testing::Test::HasFailure()) return;
         }
+        EXPECT_EQ("", decoded_rhs_.damage_outside());
       }
     }
   }
@@ -96,7 +97,7 @@ class StridedTileCheck {
     ASSERT_TRUE(strided);
     ASSERT_EQ("", catcher_.run([&] {
       tile(out_.data(), lhs_.data(), rhs_.data(), steps, flags);
-      const bool reads_rhs = !context.flipped_rhs || context.fills_flipped_rhs;
+      const bool reads_rhs = !context.decoded_rhs || context.fills_decoded_rhs;
       strided(matrix_.data() + first, lhs_.data(), reads_rhs ? rhs_.data() : nullptr, steps, flags,
               context);
     }));
@@ -115,6 +116,7 @@ class StridedTileCheck {
   const uk_conformance::MatmulType& type_;
   const int64_t row_bytes_;
   GuardedBuffer lhs_{"lhs"}, rhs_{"rhs"}, out_{"out"}, matrix_{"matrix"};
+  GuardedBuffer decoded_rhs_{"decoded rhs"};
   uk_conformance::FaultCatcher catcher_;
 };
 

@@ -443,6 +443,29 @@ class Mmt4dAtLevel : public ::testing::TestWithParam<Mmt4dTypeAtLevel> {
   const CpuData cpu = level_cpu_data(GetParam().isa);
 };
 
+// The level's tiles of the type for which ops decode the RHS.
+std::vector<const uk_tile_row_t*> rows_on_decoded_rhs(const Mmt4dTypeAtLevel& wanted) {
+  std::vector<const uk_tile_row_t*> found;
+  for (const uk_tile_row_t* row : table_rows()) {
+    const bool is_type = (row->flags & UK_MMT4D_TYPE_MASK) == wanted.type.flag;
+    if (row->op == UK_OP_MMT4D && is_type && row->isa == wanted.isa &&
+        uk::decoded_step_of_row(*row) > 0) {
+      found.push_back(row);
+    }
+  }
+  return found;
+}
+
+std::vector<Mmt4dTypeAtLevel> types_on_decoded_rhs() {
+  std::vector<Mmt4dTypeAtLevel> all;
+  for (const Mmt4dTypeAtLevel& tested : types_at_levels(false)) {
+    if (!rows_on_decoded_rhs(tested).empty()) all.push_back(tested);
+  }
+  return all;
+}
+
+class Mmt4dOnDecodedRhs : public Mmt4dAtLevel {};
+
 // The scalar path has no prefetch.
 class Mmt4dTilesAtLevel : public Mmt4dAtLevel {};
 
@@ -520,45 +543,35 @@ TEST_P(Mmt4dTilesAtLevel, UnpackedOutOfBlocksOfK) {
   }
 }
 
-#if defined(__x86_64__)
-// More LHS panels than have their sums in the op's stack at a time, and a longer RHS panel than it
-// has flipped.
-TEST(Mmt4dTiles, TakeAFlippedRhs) {
-  UK_SKIP_WITHOUT_LEVEL("avx512_vnni");
-  const CpuData cpu = level_cpu_data("avx512_vnni");
-  ASSERT_FALSE(uk::l3_feeds_tiles(cpu.data()));
-  int rows = 0;
-  for (const uk_tile_row_t* row : table_rows()) {
-    if (!uk::takes_flipped_rhs(*row)) continue;
-    ++rows;
+// A longer RHS panel than the op has decoded in its stack at a time, and more LHS panels than have
+// the sums of their rows there.
+TEST_P(Mmt4dOnDecodedRhs, Counts) {
+  UK_SKIP_WITHOUT_LEVEL(GetParam().isa);
+  for (const uk_tile_row_t* row : rows_on_decoded_rhs(GetParam())) {
+    const uk_index_t decoded_step = uk::decoded_step_of_row(*row);
+    ASSERT_FALSE(uk::l3_feeds_tiles(cpu.data())) << row->symbol;
     const uk_tile_sizes_t tile = {row->m0, row->n0, row->k0};
-    const uk_index_t long_k = uk::kFlippedPanelBytes / (row->n0 * row->k0) + 1;
+    const uk_index_t m = 2 * uk::kFewLhsPanels + 1;
     const auto check_counts = [&](uk_index_t m, uk_index_t n, uk_index_t k, uint32_t accumulate,
                                   Strides strides) {
-      const Case c = {
-          UK_MMT4D_TYPE_S8S8S32 | accumulate, m, n, k, tile, strides, Edge::end, "random"};
+      const Case c = {row->flags | accumulate, m, n, k, tile, strides, Edge::end, "random"};
       check(c, cpu.data());
       if (strides == Strides::kZeroForInputs) return;
       check_unpacked(c, m * tile.m0 - tile.m0 / 2, n * tile.n0 - 3, cpu.data());
     };
     for (const uint32_t accumulate : {0u, UK_MMT4D_ACCUMULATE}) {
-      for (const Strides strides : kAllStrides) {
-        check_counts(uk::kSummedLhsPanels + 2, 3, 3, accumulate, strides);
-        check_counts(5, 2, long_k, accumulate, strides);
-        if (HasFatalFailure()) return;
+      for (const Strides strides : kAllStrides) check_counts(m, 2, 3, accumulate, strides);
+      check_counts(m, 2, uk::kDecodedPanelBytes / decoded_step + 1, accumulate, Strides::kLoose);
+      if (row->m0 == 4) {
+        check_counts(uk::kSummedLhsPanels + 2, 3, 3, accumulate, Strides::kLoose);
+        // Too large for the caches.
+        const uk_index_t k = 200, n = kBeyondCaches / (k * rhs_step_bytes(tile)) + 1;
+        check_counts(m, n, k, accumulate, Strides::kDense);
       }
-      if (row->m0 == 2) {
-        // Several blocks each way; and an RHS too large for the caches.
-        check_counts(uk::kSummedLhsPanels + 2, 2, long_k, accumulate, Strides::kLoose);
-        const uk_index_t k = 1000, n = kBeyondCaches / (k * row->n0 * row->k0) + 1;
-        check_counts(5, n, k, accumulate, Strides::kDense);
-        if (HasFatalFailure()) return;
-      }
+      if (HasFatalFailure()) return;
     }
   }
-  EXPECT_GT(rows, 0);
 }
-#endif
 
 TEST(Mmt4dTiles, FitTheStackOfUnpackOut) {
   for (const uk_tile_row_t* row : table_rows()) {
@@ -626,6 +639,9 @@ TEST_P(Mmt4dTilesAtLevel, DoNotDependOnTheBlocksOfN) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Mmt4dAtLevel, ::testing::ValuesIn(types_at_levels(true)), test_name);
+INSTANTIATE_TEST_SUITE_P(All, Mmt4dOnDecodedRhs, ::testing::ValuesIn(types_on_decoded_rhs()),
+                         test_name);
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(Mmt4dOnDecodedRhs);  // Arm
 INSTANTIATE_TEST_SUITE_P(All, Mmt4dTilesAtLevel, ::testing::ValuesIn(types_at_levels(false)),
                          test_name);
 

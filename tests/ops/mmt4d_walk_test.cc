@@ -216,7 +216,7 @@ TEST(FetchShare, CoversAllBytesInTurn) {
 
 TEST(Mmt4dWalk, LimitsBlocks) {
   Mmt4dWalk walk = {370, 4, 5000, 16, 64, 128, true, false, 0, 1};
-  walk.most_rhs_panel_bytes = 1000 * 128;
+  walk.most_steps = 1000;
   walk.most_lhs_panels = 3;
   for (const TilesOfRhs& tiles : groups_of(walk)) {
     ASSERT_LE(tiles.rhs.k1, 1000);

@@ -86,8 +86,8 @@ class StackAtLevel : public ::testing::TestWithParam<std::string> {
   MeasuredStack stack;
 };
 
-// A few tiles each way, the last ones of them in part: so many rows that the op would flip signs in
-// its stack.
+// A few tiles each way, the last ones of them in part: so many rows that the op would decode an RHS
+// panel in its stack.
 TEST_P(StackAtLevel, Mmt4d) {
   for (const uk_tile_row_t* row : table_rows()) {
     if (row->op != UK_OP_MMT4D || !has(*row)) continue;
@@ -96,7 +96,7 @@ TEST_P(StackAtLevel, Mmt4d) {
     p.struct_size = sizeof(p);
     p.flags = row->flags;
     p.cpu_data = cpu.data();
-    p.m = 5;
+    p.m = 2 * uk::kFewLhsPanels + 1;
     p.n = 2;
     p.k = 70;
     p.m0 = row->m0;
@@ -113,8 +113,8 @@ TEST_P(StackAtLevel, Mmt4d) {
     p.out = out.data();
     const size_t growth = stack.growth([&] { return uk_mmt4d(&p); });
     EXPECT_LE(growth, kPromised) << row->symbol;
-    if (uk::takes_flipped_rhs(*row)) {
-      EXPECT_GT(growth, static_cast<size_t>(uk::kFlippedPanelBytes)) << row->symbol;
+    if (uk::decoded_step_of_row(*row) > 0) {
+      EXPECT_GT(growth, static_cast<size_t>(uk::kDecodedPanelBytes)) << row->symbol;
     }
     p.flags |= UK_MMT4D_UNPACK_OUT;
     p.out_size0 = p.m * p.m0 - p.m0 / 2;

@@ -115,7 +115,7 @@ struct Avx2Bf16Out : Avx2F32Acc {
 // Operands whose k step has four bytes per row and column: they are used as they lie in memory, the
 // LHS broadcast by the load port.
 struct Avx2DirectOperands {
-  static constexpr bool kStagesLhs = false;
+  static constexpr bool kStagesLhs = false, kDecodesRhs = false;
   static constexpr int kLhsBytes = 4, kRhsBytes = 4, kRowBytes = 4;
   static UK_INLINE __m256i load_rhs(const char* rhs) { return load_256<32>(rhs); }
   static UK_INLINE __m256i broadcast_lhs(const char* row) {
@@ -126,7 +126,7 @@ struct Avx2DirectOperands {
 // Operands of two bytes per row and column, which WidenLhs and WidenRhs make four.
 template <class WidenLhs, class WidenRhs = WidenLhs>
 struct Avx2WidenedOperands {
-  static constexpr bool kStagesLhs = true;
+  static constexpr bool kStagesLhs = true, kDecodesRhs = true;
   static constexpr int kLhsBytes = 2, kRhsBytes = 2, kRowBytes = 4, kStageSlack = 32;
   static UK_INLINE __m256i load_rhs(const char* rhs) { return WidenRhs::widen(load_128<16>(rhs)); }
   static UK_INLINE __m256i broadcast_lhs(const char* row) {

@@ -41,7 +41,7 @@ struct S16Pairs : Avx2S32Out, Operands {
 
 struct F64 : Avx2 {
   using Acc = __m256d;
-  static constexpr bool kStagesLhs = false;
+  static constexpr bool kStagesLhs = false, kDecodesRhs = false;
   static constexpr int kLanes = 4, kOutBytes = 8, kK0 = 1;
   static constexpr int kLhsBytes = 8, kRhsBytes = 8, kRowBytes = 8;
   static UK_INLINE __m256d broadcast_lhs(const char* row) {

@@ -116,7 +116,7 @@ UK_INLINE __m512i broadcast_beside_floats(const char* p) {
 // Operands whose k step has four bytes per row and column: they are used as they lie in memory, the
 // LHS broadcast by the load port.
 struct Avx512DirectOperands {
-  static constexpr bool kStagesLhs = false;
+  static constexpr bool kStagesLhs = false, kDecodesRhs = false;
   static constexpr int kLhsBytes = 4, kRhsBytes = 4, kRowBytes = 4;
   static UK_INLINE __m512i load_rhs(const char* rhs) { return _mm512_loadu_si512(rhs); }
   static UK_INLINE __m512i broadcast_lhs(const char* row) {
@@ -127,7 +127,7 @@ struct Avx512DirectOperands {
 // Operands of two bytes per row and column, which WidenLhs and WidenRhs make four.
 template <class WidenLhs, class WidenRhs = WidenLhs>
 struct Avx512WidenedOperands {
-  static constexpr bool kStagesLhs = true;
+  static constexpr bool kStagesLhs = true, kDecodesRhs = true;
   static constexpr int kLhsBytes = 2, kRhsBytes = 2, kRowBytes = 4, kStageSlack = 64;
   static UK_INLINE __m512i load_rhs(const char* rhs) { return WidenRhs::widen(load_256<32>(rhs)); }
   static UK_INLINE __m512i broadcast_lhs(const char* row) { return broadcast_beside_floats(row); }

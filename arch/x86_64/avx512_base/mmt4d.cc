@@ -42,7 +42,7 @@ struct S16Pairs : Avx512S32Out, Operands {
 struct F64 : Avx512 {
   using Acc = __m512d;
   static constexpr int kLanes = 8, kOutBytes = 8, kK0 = 1;
-  static constexpr bool kStagesLhs = false;
+  static constexpr bool kStagesLhs = false, kDecodesRhs = false;
   static constexpr int kLhsBytes = 8, kRhsBytes = 8, kRowBytes = 8;
   static UK_INLINE __m512d broadcast_lhs(const char* row) {
     return _mm512_castsi512_pd(_mm512_set1_epi64(load_s64(row)));

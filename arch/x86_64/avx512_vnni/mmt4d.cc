@@ -34,6 +34,7 @@ struct U8S8 : SplitSums<Avx512S32DotOut>, Avx512DirectOperands {
 // takes these: of the rows as they lie in memory, lane i has row i. Flipping the LHS instead
 // would cost a dot a vector of columns, for their sums, and rewriting the rows.
 struct S8S8 : SplitSums<Avx512S32Out>, Avx512DirectOperands {
+  static constexpr bool kDecodesRhs = true;
   static constexpr int kK0 = 4, kTemporaries = 2;  // the sign bits, the sums of rows
   static constexpr bool kSumsRows = true, kKnowsSums = false;
   static UK_INLINE __m512i load_rhs(const char* rhs) {
@@ -50,6 +51,26 @@ struct S8S8 : SplitSums<Avx512S32Out>, Avx512DirectOperands {
   static UK_INLINE Acc sum_panel(const char* panel, uk_index_t k1) {
     return ::sum_panel<Rows>(panel, k1 * Rows * kLhsBytes);
   }
+  template <int Rows>
+  static UK_INLINE Acc sum_whole_panel(const char* panel, uk_index_t k1) {
+    if constexpr (Rows < kLanes && kLanes % Rows == 0) {
+      return sum_panel<Rows>(panel, k1);
+    } else {
+      // Four sums take turns: each takes its next dot after five cycles.
+      constexpr int kStep = Rows * kLhsBytes;
+      Acc sums[4] = {zero(), zero(), zero(), zero()};
+      for (; k1 >= 4; k1 -= 4, panel += 4 * kStep) {
+        UK_UNROLL for (int i = 0; i < 4; ++i) {
+          sums[i] = sum_rows<Rows>(sums[i], panel + i * kStep);
+        }
+      }
+      // Apart from what follows: GCC would keep them in other registers for it, moving them every
+      // turn.
+      UK_UNROLL for (int i = 0; i < 4; ++i) sums[i] = in_order(sums[i]);
+      for (; k1 > 0; --k1, panel += kStep) sums[0] = sum_rows<Rows>(sums[0], panel);
+      return add(add(sums[0], sums[1]), add(sums[2], sums[3]));
+    }
+  }
   template <int Rows, int Vectors>
   static UK_INLINE void subtract_sums(Acc (&acc)[Rows][Vectors], const char* sums) {
     UK_UNROLL for (int i = 0; i < Rows; ++i) {
@@ -58,56 +79,6 @@ struct S8S8 : SplitSums<Avx512S32Out>, Avx512DirectOperands {
     }
   }
 };
-
-// The same where the op has the RHS panel flipped and the rows summed once for several tiles.
-struct S8S8Flipped : S8S8 {
-  static constexpr int kTemporaries = 0;
-  static constexpr bool kKnowsSums = true;
-  static UK_INLINE __m512i load_rhs(const char* rhs) { return Avx512DirectOperands::load_rhs(rhs); }
-};
-
-UK_INLINE void flip_signs(char* to, const char* from, uk_index_t bytes) {
-  UK_UNROLL_STAGING for (uk_index_t i = 0; i < bytes; i += 64) {
-    _mm512_store_si512(to + i, _mm512_xor_si512(_mm512_loadu_si512(from + i), sign_bits()));
-  }
-}
-
-template <int M0>
-UK_INLINE __m512i sum_rows_of_panel(const char* panel, uk_index_t k1) {
-  if constexpr (M0 < 16 && 16 % M0 == 0) {
-    return S8S8::sum_panel<M0>(panel, k1);
-  } else {
-    // Four sums take turns: each takes its next dot after five cycles.
-    constexpr int kStep = M0 * S8S8::kLhsBytes;
-    const __m512i zero = S8S8::zero();
-    __m512i sums[4] = {zero, zero, zero, zero};
-    for (; k1 >= 4; k1 -= 4, panel += 4 * kStep) {
-      UK_UNROLL for (int i = 0; i < 4; ++i) {
-        sums[i] = S8S8::sum_rows<M0>(sums[i], panel + i * kStep);
-      }
-    }
-    // Apart from what follows: GCC would keep them in other registers for it, moving them every
-    // turn.
-    UK_UNROLL for (int i = 0; i < 4; ++i) sums[i] = in_order(sums[i]);
-    for (; k1 > 0; --k1, panel += kStep) sums[0] = S8S8::sum_rows<M0>(sums[0], panel);
-    return S8S8::add(S8S8::add(sums[0], sums[1]), S8S8::add(sums[2], sums[3]));
-  }
-}
-
-template <int M0, int N0>
-UK_INLINE void s8s8_flipped_tile(void* out, const void* lhs_panel, const void* rhs_panel,
-                                 uk_index_t k1, uint32_t flags, const uk_tile_context_t& context) {
-  static_assert(N0 * S8S8::kRhsBytes % 64 == 0, "whole vectors");
-  if (context.fills_flipped_rhs) {
-    flip_signs(context.flipped_rhs, static_cast<const char*>(rhs_panel), k1 * N0 * S8S8::kRhsBytes);
-  }
-  if (context.fills_row_sums) {
-    const auto sums = sum_rows_of_panel<M0>(static_cast<const char*>(lhs_panel), k1);
-    _mm512_store_si512(context.row_sums, sums);
-  }
-  mmt4d_tile<S8S8Flipped, M0, N0, S8S8::kK0>(out, lhs_panel, context.flipped_rhs, k1, flags,
-                                             context);
-}
 
 // s16 by u4, eight k a step. A column is the 32 bits of its lane, k = 0 lowest; masked after a
 // shift by 4 * p they leave nibble p in the lower 16 bits and nibble p + 4 in the upper ones, so
@@ -120,7 +91,7 @@ struct S16U4 : SplitSums<Avx512S32Out> {
     __m512i pairs[4];
   };
   static constexpr int kK0 = 8, kTemporaries = 10;  // pairs of two vectors of columns and of a row
-  static constexpr bool kStagesLhs = true;
+  static constexpr bool kStagesLhs = true, kDecodesRhs = true;
   static constexpr int kLhsBytes = 16, kRhsBytes = 4, kRowBytes = 16, kStageSlack = 0;
 
   static UK_INLINE Pairs load_rhs(const char* rhs) {
@@ -157,18 +128,17 @@ UK_MMT4D_BODY(s16s16s32, S16Pairs<Avx512DirectOperands>)
 UK_MMT4D_BODY(s16u4s32, S16U4)
 UK_MMT4D_BODY(u8s8s32, U8S8)
 
+// Of pairs where K0 is not that of VPDPBUSD.
+template <int K0>
+struct S8S8Of : S16Pairs<Avx512WidenedOperands<Avx512WidenS8>> {};
+template <>
+struct S8S8Of<S8S8::kK0> : S8S8 {};
 template <int M0, int N0, int K0>
+constexpr int decoded_step_s8s8s32 = decoded_rhs_step<S8S8Of<K0>, M0, N0>();
+template <int M0, int N0, int K0, bool kOnDecodedRhs>
 UK_INLINE void mmt4d_s8s8s32(void* out, const void* lhs, const void* rhs, uk_index_t k1,
                              uint32_t flags, const uk_tile_context_t& context) {
-  if constexpr (K0 == 4) {
-    if (context.flipped_rhs) {
-      return s8s8_flipped_tile<M0, N0>(out, lhs, rhs, k1, flags, context);
-    }
-    mmt4d_tile<S8S8, M0, N0, K0>(out, lhs, rhs, k1, flags, context);
-  } else {
-    mmt4d_tile<S16Pairs<Avx512WidenedOperands<Avx512WidenS8>>, M0, N0, K0>(out, lhs, rhs, k1, flags,
-                                                                           context);
-  }
+  mmt4d_tile<S8S8Of<K0>, M0, N0, K0, kOnDecodedRhs>(out, lhs, rhs, k1, flags, context);
 }
 
 }  // namespace
