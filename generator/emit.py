@@ -308,7 +308,8 @@ class BlockShape:
         dots = len(first_parts) * self.plan.dots * (1 if adds else self.plan.spread)
         if not p.keep_order or (dots == 1 and p.keep_order == "several"):
             return []
-        each = adds or len(first_parts) > 2 or self.sums > 1  # of which each has one dot a step
+        each = (adds or len(first_parts) > 2 or self.sums > 1  # of which each has one dot a step
+                or self.plan.on_decoded_rhs)  # with no register to rename with
         return first_parts if each else first_parts[-1:]
 
     # ------------------------------------------------------------ K loop, rows as they lie

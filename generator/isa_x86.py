@@ -285,7 +285,7 @@ def _nibble_primitives(isa: Isa, has_vnni: bool, infix: str, common: dict) -> li
     swap16 = ("_mm_unpacklo_epi16({x}, _mm_srli_si128({x}, 8))" if isa.vector_bytes == 16 else
               n.reorder(pairs, 2))
     dot_pairs = n.s16_dot(has_vnni, infix)
-    dot_pairs |= {"registers": dot_pairs.get("registers", 0) + 1, "decode_constants": 1}  # the mask
+    dot_pairs["registers"] = dot_pairs.get("registers", 0) + 1  # the mask; else GCC's, for sums it renames
     found = [Primitive(
         isa, TYPES["s16u4s32"], pairs, lhs_unit_bytes=16, rhs_unit_bytes=4, decode=as_pairs,
         decode_cost=Cost(shift=3, any=3), stage_lhs=(swap16,), stage_lhs_cost=Cost(shuffle=2),
@@ -313,9 +313,8 @@ def _nibble_primitives(isa: Isa, has_vnni: bool, infix: str, common: dict) -> li
         as_quads = ((masked(flipped, "0x0F0F0F0F"),),
                     (masked(f"{n.mm}_srli_epi32({flipped}, 4)", "0x0F0F0F0F"),))
         decode_cost = Cost(shift=1, any=3)
-    if has_vnni:  # beside two masks, of which 14 rows by two vectors leave one to columns that GCC loads ahead
-        dot = {**n.vnni_dot("dpbusd", infix, "{b}", "{a}"), "registers": 2,
-               "decode_constants": 1 if isa.vector_bytes == 64 else 2}
+    if has_vnni:
+        dot = {**n.vnni_dot("dpbusd", infix, "{b}", "{a}"), "registers": 2, "decode_constants": 2}  # masks
     else:
         # Sums of four products of u4 by s8 are s16, so the multiplication by ones can wait for both.
         halves = [f"{n.mm}_maddubs_epi16({{b{p}}}, {{a{p}}})" for p in (0, 1)]

@@ -65,8 +65,6 @@ def _registers(p: Primitive, rows: int, vectors: int, decoded: bool, by_columns:
         operands = columns + rows * p.parts  # the rows' parts for all of the step
     else:
         operands = columns * vectors + row
-    if decoded and p.parts > 1 and p.part_by_part:
-        operands += 1  # GCC loads a vector of the next part ahead
     if p.parts > 2 and p.dot_cost.total > 1:
         # A sum lands in the register of its product, not of its accumulator. After several parts GCC
         # finds its way back by the stack, unless as many registers are free.
@@ -524,12 +522,16 @@ _WORTH_DECODING_ONCE = 0.98  # what that leaves of the cycles: it also takes cod
 _SPLITTABLE = ("exact", "fma_chain", "mul_add_chain")
 
 
+def can_decode_rhs_once(tile: Tile, p: Primitive) -> bool:
+    """Whether a tile that an op calls could take an RHS which is decoded once for several."""
+    return (tile.m0 >= _LEAST_ROWS_ON_DECODED_RHS and tile.k0 == p.k and not p.vectors_of_rows
+            and p.decode_cost.total > 0 and p.numerics in _SPLITTABLE)
+
+
 def plan_on_decoded_rhs(plan: Plan) -> Plan | None:
-    """How the same tile is computed where an op has the RHS decoded once for several tiles; None if that would
-    not be worth it."""
+    """How the same tile is computed where it does; None if that would not be worth it."""
     tile, p = plan.tile, plan.primitive
-    if (tile.m0 < _LEAST_ROWS_ON_DECODED_RHS or plan.units > 1 or p.vectors_of_rows or not p.decode_cost.total
-            or p.numerics not in _SPLITTABLE):
+    if not can_decode_rhs_once(tile, p):
         return None
     found = _plan(tile, p.on_decoded_columns, 1, stages_rhs=False, on_decoded_rhs=True)
     return found if found.cycles < _WORTH_DECODING_ONCE * plan.cycles else None

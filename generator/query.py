@@ -16,6 +16,8 @@ from typing import Iterable
 from generator import library
 from generator.library import Level
 from generator.model import BITS, TYPES, MatmulType, RequestError, Tile
+from generator.plan import can_decode_rhs_once, make_plan, plan_on_decoded_rhs
+from generator.select import choose_primitive
 from generator.tiles import Row, table
 from generator.tiles_json import read_rows
 
@@ -28,6 +30,7 @@ _MULTIPLY_ADD_CHAIN, _INTEGER_ADD_CHAIN = 19, 4
 _ROUNDING_INSTRUCTIONS, _ROUNDING_CHAIN = 8, 160
 
 _LARGE = 1 << 20  # what an unknown size counts as
+_FEW_LHS_PANELS = 4  # for which it is not worth it to have the RHS decoded once
 _SLOW = 4  # times as long: a dot of the one level that CPUs are slow at
 
 
@@ -121,7 +124,7 @@ def _byte_dot(row: Row, level: Level) -> int:
     return 4 if level.byte_dot > 4 and row.tile.k0 % 4 == 0 else 0
 
 
-def _dot(row: Row, level: Level, wide: bool) -> _Dot:
+def _dot(row: Row, level: Level, wide: bool, decoded: bool) -> _Dot:
     tile = row.tile
     assert isinstance(tile, Tile)
     dot = _Dot()
@@ -130,9 +133,9 @@ def _dot(row: Row, level: Level, wide: bool) -> _Dot:
             dot.k = _byte_dot(row, level)
             if level.byte_flip and tile.type.lhs == "s8":
                 dot.columns_instructions += not wide
-                dot.temporaries += 1
+                dot.temporaries += not decoded
                 dot.sums_rows_before = BITS[tile.type.rhs] < 8
-                if level.byte_flip > 1 and tile.type.rhs == "s8":
+                if level.byte_flip > 1 and tile.type.rhs == "s8" and not decoded:
                     dot.row_sum_instructions += 1
                     dot.temporaries += 1
         else:
@@ -159,6 +162,8 @@ def _dot(row: Row, level: Level, wide: bool) -> _Dot:
         bits *= 2
     if tile.k0 > dot.k:
         dot.columns_instructions += 0 if _is_bf16_pair(tile) else 2
+    if decoded:
+        dot.columns_instructions = 0
     return dot
 
 
@@ -173,7 +178,40 @@ def is_wide(arch: str, cpu: str) -> bool:
 
 
 @cache
-def step_cost(row: Row, wide: bool) -> int:
+def l3_feeds_tiles(arch: str, cpu: str) -> bool:
+    features = level_of_cpu(arch, cpu)
+    found = [level.l3_feeds for level in library.levels(arch).values()
+             if level.l3_feeds and level.features <= features]
+    return bool(found) and min(found) == 2
+
+
+@cache
+def decoded_step(row: Row) -> int:
+    """Bytes of a k step of the decoded RHS that the library's tile takes; 0 if it takes none."""
+    tile = row.tile
+    assert isinstance(tile, Tile)
+    primitive = choose_primitive(tile)
+    if row.origin == "hand":  # of which each has one dot a step, and whole vectors
+        return tile.n0 * primitive.parts * primitive.lane_bits // 8 if can_decode_rhs_once(tile, primitive) else 0
+    plan = plan_on_decoded_rhs(make_plan(tile, primitive))
+    return plan.column_step if plan else 0
+
+
+def _decodes_rhs_once(row: Row, m_tiles: float, n_tiles: float) -> bool:
+    """Whether an op of so many LHS and RHS panels does, on a CPU whose tiles L3 does not feed."""
+    if m_tiles <= _FEW_LHS_PANELS or n_tiles == 1:
+        return False
+    tile, step = row.tile, decoded_step(row)
+    assert isinstance(tile, Tile)
+    if step == 0:
+        return False
+    flips = step == tile.n0 * tile.k0 * BITS[tile.type.rhs] // 8
+    is_cheap = flips or tile.type.name == "bf16bf16f32"
+    return not is_cheap or m_tiles > 2 * _FEW_LHS_PANELS
+
+
+@cache
+def step_cost(row: Row, wide: bool, decoded: bool) -> int:
     tile = row.tile
     assert isinstance(tile, Tile)
     level = library.levels(tile.arch)[tile.isa]
@@ -181,12 +219,12 @@ def step_cost(row: Row, wide: bool) -> int:
     vector_bits = level.vector_bytes * 8
     per_columns_instruction = _PER_INSTRUCTION if level.lhs_by_lane else _PER_COLUMNS_INSTRUCTION
     vectors = -(-tile.n0 * lane_bits // vector_bits)
-    dot = _dot(row, level, wide)
+    dot = _dot(row, level, wide, decoded)
     dots = tile.k0 // dot.k
     registers = level.vector_registers - dot.temporaries
     parts = -(-vectors // (registers - 2 if tile.m0 == 1 else (registers - 1) // 2))
     part = -(-vectors // parts)
-    if dots > 1:
+    if dots > (2 if decoded else 1):
         registers -= part + 1
     # The blocks of ukernel/tile.h, whose accumulators fit the registers.
     most_rows = (registers - part - 1) // part
@@ -235,13 +273,15 @@ def step_cost(row: Row, wide: bool) -> int:
                 + times_staged * rows_staging() + rows_summing()
                 + _PER_INSTRUCTION * dots * dot.row_sum_instructions)
 
+    if decoded:
+        return cost_of_blocks(True)
     plain = cost_of_blocks(False)
     if row.origin == "hand" or level.lhs_by_lane or dot.columns_instructions == 0:
         return plain
     return min(plain, cost_of_blocks(True) + _PER_STAGED_VECTOR * vectors * dots)
 
 
-def _order(row: Row, features: frozenset[str], wide: bool, m: int, n: int, k: int) -> tuple:
+def _order(row: Row, arch: str, cpu: str, m: int, n: int, k: int) -> tuple:
     """The best row is the least: by cost, padding, the larger tile, the squarer, the wider one, K0."""
     tile = row.tile
     assert isinstance(tile, Tile)
@@ -249,8 +289,11 @@ def _order(row: Row, features: frozenset[str], wide: bool, m: int, n: int, k: in
     def tiles(size: int, of: int) -> float:
         return float(-(-size // of)) if size > 0 else _LARGE / of
 
+    decoded = (not l3_feeds_tiles(arch, cpu)
+               and _decodes_rhs_once(row, tiles(m, tile.m0), tiles(n, tile.n0)))
+    step = step_cost(row, is_wide(arch, cpu), decoded)
     cost = (tiles(m, tile.m0) * tiles(n, tile.n0) * tiles(k, tile.k0)
-            * float(step_cost(row, wide) * (_SLOW if _is_slow(row, features) else 1)))
+            * float(step * (_SLOW if _is_slow(row, level_of_cpu(arch, cpu)) else 1)))
     padded = (tiles(m if m > 0 else _LARGE, tile.m0) * tile.m0
               * tiles(n if n > 0 else _LARGE, tile.n0) * tile.n0)
     return cost, padded, -tile.m0 * tile.n0, tile.m0 + tile.n0, -tile.n0, -tile.k0
@@ -277,8 +320,7 @@ def query_row(arch: str, level: str, type_name: str, m: int, n: int, k: int, fix
     if not fitting:
         fixed_text = "x".join(str(fixed or "*") for fixed in (fixed_m0, fixed_n0, fixed_k0))
         raise RequestError(f"no tile of {type_name} is {fixed_text} on {level}")
-    features, wide = level_of_cpu(arch, level), is_wide(arch, level)
-    return min(fitting, key=lambda row: _order(row, features, wide, m, n, k))
+    return min(fitting, key=lambda row: _order(row, arch, level, m, n, k))
 
 
 def query_tile_sizes(arch: str, level: str, type_name: str, m: int, n: int, k: int,

@@ -96,8 +96,12 @@ inline bool l3_feeds_tiles(const uint64_t* cpu_data) {
 }
 
 // Quarter cycles of a k step of an mmt4d row of the table, with a function, its operands in L1 or
-// on their way there.
-int tile_step_cost(const uk_tile_row_t& row, bool wide);
+// on their way there; `decoded`: as the op has decoded them.
+int tile_step_cost(const uk_tile_row_t& row, bool wide, bool decoded);
+
+// Whether an op of m LHS panels and n RHS panels has the RHS decoded once for all its tiles.
+bool decodes_rhs_once(const uk_tile_row_t& row, uk_index_t m, uk_index_t n,
+                      const uint64_t* cpu_data);
 
 // ---------------------------------------------------------------- the scalar path
 

@@ -133,7 +133,7 @@ void for_each_step(const uk_mmt4d_params_t& p, const Mmt4dType& type, const uk_t
                     0,
                     1};
   if (row.function && walk.reads_rhs_once()) {
-    walk.step_cost = tile_step_cost(row, cpu_is_wide(p.cpu_data));
+    walk.step_cost = tile_step_cost(row, cpu_is_wide(p.cpu_data), false);
     walk.panels = least_of_levels(p.cpu_data, &VectorUnit::panels);
   }
   operands.limit(&walk);
@@ -263,20 +263,10 @@ __attribute__((noinline)) void walk_decoded(const uk_mmt4d_params_t& p, const Mm
   walk_all(p, type, row, operands);
 }
 
-// For few LHS panels decoding the RHS first takes as long as it saves, measured on Emerald Rapids:
-// for up to four, or eight where flipping signs or a shift is all. Sums of rows would do for a
-// single RHS panel. Where L3 feeds tiles the op walks LHS panel by LHS panel, and the cores that
-// were measured decode beside their dots.
-bool decodes_once(const uk_mmt4d_params_t& p, const Mmt4dType& type, const uk_tile_row_t& row) {
-  const uk_index_t step = decoded_step_of_row(row);
-  if (step == 0 || p.m <= kFewLhsPanels || p.n == 1 || p.k == 0) return false;
-  const bool flips = step == uk_index_t{p.n0} * p.k0 * type.rhs_bits / 8;
-  const bool is_cheap = flips || type.flag == UK_MMT4D_TYPE_BF16BF16F32;
-  return (!is_cheap || p.m > 2 * kFewLhsPanels) && can_split_k(row) && !l3_feeds_tiles(p.cpu_data);
-}
-
 void run(const uk_mmt4d_params_t& p, const Mmt4dType& type, const uk_tile_row_t& row) {
-  if (decodes_once(p, type, row)) return walk_decoded(p, type, row, decoded_step_of_row(row));
+  if (p.k > 0 && decodes_rhs_once(row, p.m, p.n, p.cpu_data)) {
+    return walk_decoded(p, type, row, decoded_step_of_row(row));
+  }
   Operands operands;
   walk_all(p, type, row, operands);
 }

@@ -128,7 +128,8 @@ typedef void uk_mmt4d_strided_tile_fn(void* out_matrix, const void* lhs_panel,
   UK_DEFINE_BLOCKS(symbol##_blocks_on_decoded_rhs, types##suffix, m0, n0, k0, true)         \
   UK_DEFINE_DECODED_STEP(symbol, (decoded_step_##types##suffix<m0, n0, k0>))                \
   UK_DEFINE_STRIDED_TILE(symbol, n0) {                                                      \
-    if constexpr (decoded_step_##types##suffix < m0, n0, k0 >> 0) {                         \
+    constexpr int kStep = decoded_step_##types##suffix<m0, n0, k0>;                         \
+    if constexpr (kStep > 0) {                                                              \
       const auto blocks =                                                                   \
           context.decoded_rhs ? &symbol##_blocks_on_decoded_rhs : &symbol##_blocks;         \
       blocks(out_matrix, lhs_panel, rhs_panel, k1, flags, context);                         \
@@ -139,14 +140,17 @@ typedef void uk_mmt4d_strided_tile_fn(void* out_matrix, const void* lhs_panel,
   }
 // Of a tile that takes a decoded RHS, too. Not inlined: each way would have in its frame what the
 // other one stages.
-#define UK_DEFINE_BLOCKS(name, body, m0, n0, k0, on_decoded_rhs)                            \
-  [[maybe_unused]] static UK_NOINLINE void name(                                            \
-      void* out_matrix, const void* lhs_panel, const void* rhs_panel, uk_index_t k1,        \
-      uint32_t flags, const uk_tile_context_t& context) {                                   \
-    if constexpr (decoded_step_##body < m0, n0, k0 >> 0) {                                  \
-      mmt4d_##body<m0, n0, k0, on_decoded_rhs>(out_matrix, lhs_panel, rhs_panel, k1, flags, \
-                                               context);                                    \
-    }                                                                                       \
+#define UK_DEFINE_BLOCKS(name, body, m0, n0, k0, on_decoded_rhs)                               \
+  namespace {                                                                                  \
+  [[maybe_unused]] UK_NOINLINE void name(void* out_matrix, const void* lhs_panel,              \
+                                         const void* rhs_panel, uk_index_t k1, uint32_t flags, \
+                                         const uk_tile_context_t& context) {                   \
+    constexpr int kStep = decoded_step_##body<m0, n0, k0>;                                     \
+    if constexpr (kStep > 0) {                                                                 \
+      mmt4d_##body<m0, n0, k0, on_decoded_rhs>(out_matrix, lhs_panel, rhs_panel, k1, flags,    \
+                                               context);                                       \
+    }                                                                                          \
+  }                                                                                            \
   }
 
 // The braces that follow are the body of <symbol>_strided. In the library it is a function of its

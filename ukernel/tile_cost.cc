@@ -74,16 +74,18 @@ bool is_bf16_pair(const uk_tile_row_t& row, const Mmt4dType& type) {
          (type.flag == UK_MMT4D_TYPE_BF16BF16F32 || type.flag == UK_MMT4D_TYPE_BF16BF16BF16);
 }
 
-Dot dot_of(const uk_tile_row_t& row, const Mmt4dType& type, const VectorUnit& unit, bool wide) {
+// `decoded`: of columns that the op has decoded, with the sums of rows if it sums panels of them.
+Dot dot_of(const uk_tile_row_t& row, const Mmt4dType& type, const VectorUnit& unit, bool wide,
+           bool decoded) {
   Dot dot = {1, 1, 1, 0, 0, false, 0, kMultiplyAddChain};
   if (row.numerics == UK_NUMERICS_EXACT) {
     if (type.lhs_bits == 8 && byte_dot(row, unit)) {
       dot.k = byte_dot(row, unit);
       if (unit.byte_flip && type.flag != UK_MMT4D_TYPE_U8S8S32) {
         if (!wide) dot.columns_instructions += 1;  // else on ports that do not multiply
-        dot.temporaries += 1;
+        if (!decoded) dot.temporaries += 1;
         dot.sums_rows_before = type.rhs_bits < 8;
-        if (unit.byte_flip > 1 && type.rhs_bits == 8) {
+        if (unit.byte_flip > 1 && type.rhs_bits == 8 && !decoded) {
           dot.row_sum_instructions += 1;
           dot.temporaries += 1;
         }
@@ -114,6 +116,7 @@ Dot dot_of(const uk_tile_row_t& row, const Mmt4dType& type, const VectorUnit& un
   // The dots of a column lie side by side; a bf16 is the upper half of its f32, so that to tell two
   // of them apart is to widen them.
   if (row.k0 > dot.k && !is_bf16_pair(row, type)) dot.columns_instructions += 2;
+  if (decoded) dot.columns_instructions = 0;
   return dot;
 }
 
@@ -122,26 +125,30 @@ int rounded_up(int a, int b) { return (a + b - 1) / b; }
 // One k step of a tile. Costs are in quarter cycles.
 class Step {
  public:
-  Step(const uk_tile_row_t& row, const Mmt4dType& type, const VectorUnit& unit, bool wide)
+  Step(const uk_tile_row_t& row, const Mmt4dType& type, const VectorUnit& unit, bool wide,
+       bool decoded)
       : row_(row),
         type_(type),
         unit_(unit),
         wide_(wide),
-        dot_(dot_of(row, type, unit, wide)),
+        decoded_(decoded),
+        dot_(dot_of(row, type, unit, wide, decoded)),
         dots_(row.k0 / dot_.k),
         lane_bits_(lane_bits(row, type, unit)),
         vectors_(rounded_up(row.n0 * lane_bits_, vector_bits())) {
     // Parts of the columns whose accumulators for one row fit the registers, then blocks of rows.
     // One row multiplies one vector of columns after the other. Of several dots, the columns and
-    // the row of one are there beside what they are taken from.
+    // the row of one are there beside what they are taken from; or, of more than two that are
+    // decoded, beside those of the next one.
     int registers = unit.registers - dot_.temporaries;
     parts_ = rounded_up(vectors_, row.m0 == 1 ? registers - 2 : (registers - 1) / 2);
     part_ = rounded_up(vectors_, parts_);
-    if (dots_ > 1) registers -= part_ + 1;
+    if (dots_ > (decoded ? 2 : 1)) registers -= part_ + 1;
     blocks_ = block_count(registers, row.m0, part_);
   }
 
   int cost() const {
+    if (decoded_) return cost_of_blocks(true);
     const int plain = cost_of_blocks(false);
     if (row_.origin == UK_ORIGIN_HAND || unit_.lhs_by_lane || dot_.columns_instructions == 0) {
       return plain;
@@ -218,7 +225,7 @@ class Step {
   const uk_tile_row_t& row_;
   const Mmt4dType& type_;
   const VectorUnit& unit_;
-  const bool wide_;
+  const bool wide_, decoded_;
   const Dot dot_;
   const int dots_, lane_bits_, vectors_;
   int parts_, part_, blocks_;
@@ -226,8 +233,23 @@ class Step {
 
 }  // namespace
 
-int tile_step_cost(const uk_tile_row_t& row, bool wide) {
-  return Step(row, *find_mmt4d_type(row.flags), vector_unit_of_row(row), wide).cost();
+int tile_step_cost(const uk_tile_row_t& row, bool wide, bool decoded) {
+  const Mmt4dType& type = *find_mmt4d_type(row.flags);
+  return Step(row, type, vector_unit_of_row(row), wide, decoded).cost();
+}
+
+// For few LHS panels decoding the RHS first takes as long as it saves, measured on Emerald Rapids:
+// for up to four, or eight where flipping signs or a shift is all. Sums of rows would do for a
+// single RHS panel. Where L3 feeds tiles the op walks LHS panel by LHS panel, and the cores that
+// were measured decode beside their dots.
+bool decodes_rhs_once(const uk_tile_row_t& row, uk_index_t m, uk_index_t n,
+                      const uint64_t* cpu_data) {
+  const int step = decoded_step_of_row(row);
+  if (step == 0 || m <= kFewLhsPanels || n == 1) return false;
+  const Mmt4dType& type = *find_mmt4d_type(row.flags);
+  const bool flips = step == row.n0 * row.k0 * type.rhs_bits / 8;
+  const bool is_cheap = flips || type.flag == UK_MMT4D_TYPE_BF16BF16F32;
+  return (!is_cheap || m > 2 * kFewLhsPanels) && !l3_feeds_tiles(cpu_data);
 }
 
 }  // namespace uk

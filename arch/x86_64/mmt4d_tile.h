@@ -103,6 +103,10 @@ UK_INLINE Scalar opaque(Scalar s) {
   return s;
 }
 
+// Keeps what is loaded behind it there. Of several dots of a step compilers would load the next
+// one's operands ahead, for which there are not enough registers.
+UK_INLINE void load_behind() { asm volatile("" : : : "memory"); }
+
 UK_INLINE int64_t load_s64(const char* p) {
   int64_t v;
   __builtin_memcpy(&v, p, sizeof(v));
