@@ -13,7 +13,7 @@ from generator.emit import BlockShape, TileSource
 from generator.isas import primitives
 from generator.library import ARCHS
 from generator.model import BITS, MAX_K0, Primitive, Tile
-from generator.plan import Plan, make_plan
+from generator.plan import Plan, make_plan, plan_on_decoded_rhs
 from generator.select import choose_primitive
 from tests.generator.support import draw_tiles, seeds_and_main, strata
 
@@ -57,7 +57,7 @@ class Machine:
             steps = min(chunk, k1 - step)
             lhs = self.lhs[step * tile.m0 * plan.units:][:steps * tile.m0 * plan.units]
             rhs = self.rhs[step * tile.n0 * plan.units:][:steps * tile.n0 * plan.units]
-            columns = self._staged_rhs(rhs, steps) if plan.stages_rhs else rhs
+            columns = self._staged_rhs(rhs, steps) if plan.reads_vectors else rhs
             self.writes.clear()
             for block in plan.blocks:
                 shape = BlockShape(plan, block.rows, block.columns, block.sums)
@@ -76,7 +76,7 @@ class Machine:
 
     def _column_unit_bytes(self) -> int:
         staged = self.p.isa.vector_bytes // self.p.operand_lanes
-        return staged if self.plan.stages_rhs else self.p.rhs_unit_bytes
+        return staged if self.plan.reads_vectors else self.p.rhs_unit_bytes
 
     def _staged_rhs(self, rhs: list[Unit], steps: int) -> list[Unit | None]:
         """[step][unit][column, up to whole vectors]."""
@@ -134,7 +134,7 @@ class Machine:
         """Lanes of rows by lanes of columns, and of those that are not there nothing is stored."""
         plan, p = self.plan, self.p
         lanes = p.operand_lanes
-        there = plan.operand_vectors(shape.columns) * lanes if plan.stages_rhs else (
+        there = plan.operand_vectors(shape.columns) * lanes if plan.reads_vectors else (
             shape.columns * plan.spread)
         for vector in shape.row_vectors(dot):
             assert max(vector.units) + max(vector.repeated - 1, 0) < shape.rows * plan.units
@@ -179,6 +179,18 @@ class InterpreterTest(unittest.TestCase):
                 for k1, accumulate in ((0, False), (numbers.randint(1, few), True)):
                     with self.subTest(tile=tile.symbol, k1=k1):
                         self._check(plan, k1, accumulate, numbers)
+
+    def test_plans_multiply_on_a_decoded_rhs(self) -> None:
+        types = set()
+        for p, (m0, n0) in product(_primitives(), ((4, 16), (6, 16), (7, 35))):
+            tile = Tile(p.type, m0, n0, p.k, p.isa.arch, p.isa.name, p.numerics.endswith("f32acc"))
+            plan = plan_on_decoded_rhs(make_plan(tile, p))
+            if plan:
+                types.add(p.type.name)
+                self._check(plan, 0, True, random.Random(1))
+                self._check(plan, 5, True, random.Random(2))
+                self._check(_Chunked(**vars(plan)), 5, False, random.Random(3))
+        self.assertLessEqual({"f16f16f32", "bf16bf16f32", "s8s8s32", "s8s4s32", "s16u4s32"}, types)
 
     def test_chunks_carry_on(self) -> None:
         """More steps than are staged at a time."""

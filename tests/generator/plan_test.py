@@ -14,9 +14,10 @@ from generator.copy_tile import CopyTile
 from generator.emit import emit
 from generator.library import ARCHS
 from generator.model import BITS, RequestError, Tile
-from generator.plan import Plan, make_plan
+from generator.plan import Plan, make_plan, plan_on_decoded_rhs
 from generator.requests import parse_line
 from generator.select import choose_primitive
+from generator.tiles import generated_rows
 from tests.generator.support import SIZE_CLASSES, draw_tiles, seeds_and_main, strata
 
 SEEDS = [1, 2]
@@ -37,6 +38,13 @@ def _plans() -> list[Plan]:
             for tile in draw_tiles(seed, len(strata(arch)), arch)]
 
 
+@cache
+def _plans_on_decoded_rhs() -> list[Plan]:
+    of_grid = [make_plan(row.tile, choose_primitive(row.tile)) for row in generated_rows("x86_64")
+               if isinstance(row.tile, Tile)]
+    return [plan for plan in map(plan_on_decoded_rhs, [*_plans(), *of_grid]) if plan]
+
+
 class DrawTest(unittest.TestCase):
     def test_covers_every_stratum_and_size(self) -> None:
         for seed, arch in product(SEEDS, ARCHS):
@@ -50,7 +58,7 @@ class DrawTest(unittest.TestCase):
 
 class PlanTest(unittest.TestCase):
     def test_blocks_fit_the_registers(self) -> None:
-        for plan in _plans():
+        for plan in [*_plans(), *_plans_on_decoded_rhs()]:
             for block in plan.blocks:
                 self.assertLessEqual(plan.registers_of(block), plan.primitive.isa.registers,
                                      plan.tile.symbol)
@@ -69,8 +77,20 @@ class PlanTest(unittest.TestCase):
                 ("f16f16f16", "1x32x1", "avx512_fp16", [1])):
             self.assertEqual(sums(name, shape, isa), expected, f"{name} {shape} {isa}")
 
+    def test_a_decoded_rhs_leaves_registers_for_larger_blocks(self) -> None:
+        def rows(plan: Plan | None) -> list[int]:
+            assert plan
+            return [block.rows for block in plan.blocks]
+
+        for line, alone, decoded in (("bf16bf16f32 6x16x2 avx2_fma", [3, 3], [6]),
+                                     ("s8s4s32 13x32x8 avx512_vnni", [7, 6], [13]),
+                                     ("s8s4s32 6x16x8 avx_vnni", [4, 2], [6])):
+            tile = parse_line(f"mmt4d {line}").tile("x86_64")
+            plan = make_plan(tile, choose_primitive(tile))
+            self.assertEqual((rows(plan), rows(plan_on_decoded_rhs(plan))), (alone, decoded), line)
+
     def test_blocks_cover_each_element_once(self) -> None:
-        for plan in _plans():
+        for plan in [*_plans(), *_plans_on_decoded_rhs()]:
             tile = plan.tile
             written = Counter((i, j) for b in plan.blocks for i in range(b.row, b.row + b.rows)
                               for j in range(b.column, b.column + b.columns))
@@ -113,7 +133,8 @@ class SourceTest(unittest.TestCase):
         cls.sources = [(plan, emit([plan])) for plan in _plans()]
 
     def test_accumulators_columns_and_sums_fit_the_registers(self) -> None:
-        for plan, text in self.sources:
+        for plan, _ in self.sources:
+            text = emit([plan], in_library=True)
             for block in _BLOCK.finditer(text):
                 sums = set(re.findall(r"\b(?:acc\d*_\d+_\d+|sums_\d+|sums\d+)\b", block[0]))
                 one_row = 1
