@@ -47,6 +47,15 @@ UK_INLINE Prefetch prefetch_start(const char* rhs, uk_index_t k1, int block,
   return {reinterpret_cast<uintptr_t>(rhs) + ahead, kShare};
 }
 
+// Likewise of a tile on a decoded RHS, which fetches for other tiles alone: nothing else where
+// there are none, the same cache lines over and over.
+template <int kFetching>
+UK_INLINE Prefetch fetch_start(const char* rhs, uk_index_t k1, int block,
+                               const uk_tile_context_t& context) {
+  if (context.prefetch_from == 0) return {reinterpret_cast<uintptr_t>(rhs), 0};
+  return prefetch_start<1, 0, kFetching>(rhs, k1, block, context);
+}
+
 // How many steps blocks that share the prefetching run on at a time: all, unless they prefetch the
 // RHS that they read.
 template <int kStepBytes>

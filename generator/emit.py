@@ -618,9 +618,6 @@ class RowSums:
 
 # ---------------------------------------------------------------- a tile
 
-SHARED_ROW_SUMS = 16  # of uk_tile_context_t (ukernel/tile.h)
-
-
 @dataclass(frozen=True)
 class TileSource:
     """What the template reads of one tile."""
@@ -648,13 +645,6 @@ class TileSource:
     @property
     def row_sums(self) -> RowSums:
         return RowSums(self.plan)
-
-    @property
-    def shares_row_sums(self) -> bool:
-        """Whether what it sums of its rows' panel is kept beside the decoded RHS, by an op."""
-        plan = self.plan
-        return (plan.on_decoded_rhs and self.p.sums_rows_before and not plan.sums_while_staging
-                and not self.runs_in_parts and plan.tile.m0 <= SHARED_ROW_SUMS)
 
     def sum_rows(self, steps: str) -> str:
         """Before the K loops."""
@@ -749,7 +739,8 @@ class TileSource:
     @property
     def runs_in_parts(self) -> bool:
         """Whether all blocks run on a few steps, then on the next ones, adding to their results."""
-        return (self.plan.stages and not self.plan.stages_in_block) or self.shares_prefetch
+        prefetches_own = self.shares_prefetch and not self.plan.on_decoded_rhs
+        return (self.plan.stages and not self.plan.stages_in_block) or prefetches_own
 
     @property
     def context(self) -> str:
@@ -786,6 +777,8 @@ class TileSource:
         if blocks == 0:
             return "{}"
         fetching = [b for b in self.plan.blocks if self.prefetch_blocks(b)]
+        if self.plan.on_decoded_rhs:
+            return f"fetch_start<{len(fetching)}>(rhs, {self._block_steps}, {fetching.index(block)}, {self.context})"
         rhs = "rhs" if self.shares_prefetch else _offset("rhs", self.rhs_offset(block))
         return (f"prefetch_start<{blocks}, {self.rhs_step}, {len(fetching)}>"
                 f"({rhs}, {self._block_steps}, {fetching.index(block)}, {self.context})")

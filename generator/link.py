@@ -104,7 +104,7 @@ def _calls_source(answer: Answer, calls: list[Call]) -> str:
         row = Row(tile, answer.how.numerics, answer.origin)
         constants = [tile.m0, tile.n0, tile.k0,
                      *(BITS[t] // 8 for t in (tile.type.lhs, tile.type.rhs, tile.type.out)),
-                     step_cost(row, is_wide(tile.arch, tile.isa), False)]
+                     step_cost(row, is_wide(tile.arch, tile.isa))]
     else:
         op, tile_type = tile.op, f"CopyTile<uk_{tile.op}_tile_fn>"
         constants = [tile.tile0, tile.tile1, int(tile.width[1:]) // 8, str(tile.transposed).lower()]

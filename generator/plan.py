@@ -20,6 +20,7 @@ STAGE_BYTES = 8 << 10  # of each staged operand: both stay in L1 beside the pane
 # Of a K loop beside which rows are staged, to sum them there: the sums, and the factor.
 SUM_REGISTERS = 2
 MORE_SUMS = (2, 4)  # than one, of a result
+SHARED_ROW_SUMS = 16  # kSharedRowSums of ukernel/tile.h
 MANY_ROWS = 16  # more than compilers load a part of before they multiply
 
 
@@ -256,6 +257,13 @@ class Plan:
                 and self.tile.m0 < p.lanes and p.lanes % self.tile.m0 == 0)
 
     @property
+    def shares_row_sums(self) -> bool:
+        """Whether what it sums of its rows' panel is kept beside the decoded RHS, by an op. Not sums of parts."""
+        in_parts = self.stages and not self.stages_in_block
+        return (self.on_decoded_rhs and self.primitive.sums_rows_before and not self.sums_while_staging
+                and not in_parts and self.tile.m0 <= SHARED_ROW_SUMS)
+
+    @property
     def sums_while_staging(self) -> bool:
         """Whether rows are summed as they are staged: where a lane of what is loaded always belongs to the same
         row. In a pass of its own over the rows, memory would wait at the start of each panel."""
@@ -420,19 +428,19 @@ def _block_bound_of_vectors(p: Primitive, core: Core, units: int, spread: int, d
                   _loop_instructions(p, rows, vectors, decoded))
 
 
-def _staging_cycles(tile: Tile, p: Primitive, core: Core, stages_rhs: bool, on_decoded_rhs: bool) -> float:
+def _staging_cycles(plan: Plan, core: Core) -> float:
     """Of a k step: one store a cycle, or what comes before it; and sums of rows, unless an op keeps those."""
-    units, cycles = tile.k0 // p.k, 0.0
-    if p.sums_rows_before and not (on_decoded_rhs and p.stage_lhs is None):
+    tile, p, units, cycles = plan.tile, plan.primitive, plan.units, 0.0
+    if p.sums_rows_before and not plan.shares_row_sums:
         vectors = tile.m0 * units * p.lhs_unit_bytes / p.isa.vector_bytes
         cycles += vectors * max(core.passes / core.loads, core.cycles(p.row_sums_cost))
     if p.stage_lhs is not None:
         vectors = tile.m0 * units * p.parts / p.lanes
         cycles += vectors * max(1.0, core.cycles(p.stage_lhs_cost), p.decode_cycles.get(core.name, 0))
-    if stages_rhs:
+    if plan.stages_rhs:
         padded = _padded(units)
         network = p.isa.deinterleave_shuffles * (padded.bit_length() - 1)
-        decoded = _decoded(p, stages_rhs)
+        decoded = _decoded(p, True)
         decode, parts = (p.decode_cost, p.parts) if decoded else (Cost(), 1)
         least = p.decode_cycles.get(core.name, 0) if decoded else 0
         vectors = -(-tile.n0 // p.operand_lanes) * padded
@@ -509,23 +517,24 @@ def _plan(tile: Tile, p: Primitive, spread: int, stages_rhs: bool, on_decoded_rh
             blocks.append(Block(row, rows, column, columns, sums))
             row += rows
         column += columns
+    plan = Plan(tile, p, spread, stages_rhs, tuple(blocks), bounds, on_decoded_rhs)
     for core in p.isa.cores:
-        staging = _staging_cycles(tile, p, core, stages_rhs, on_decoded_rhs)
+        staging = _staging_cycles(plan, core)
         bounds[core.name] = (bounds[core.name] * (tile.k0 // p.k // spread)
                               + Bound(staging=staging, cycles=staging))
-    return Plan(tile, p, spread, stages_rhs, tuple(blocks), bounds, on_decoded_rhs)
+    return plan
 
 
 _LEAST_ROWS_ON_DECODED_RHS = 4  # fewer reuse it too little
 _WORTH_DECODING_ONCE = 0.98  # what that leaves of the cycles: it also takes code, and a pass over the RHS
 # OUT holds the sums so far: the parts of an RHS that are decoded at a time are of few steps.
-_SPLITTABLE = ("exact", "fma_chain", "mul_add_chain")
+SPLITTABLE = ("exact", "fma_chain", "mul_add_chain")
 
 
 def can_decode_rhs_once(tile: Tile, p: Primitive) -> bool:
     """Whether a tile that an op calls could take an RHS which is decoded once for several."""
     return (tile.m0 >= _LEAST_ROWS_ON_DECODED_RHS and tile.k0 == p.k and not p.vectors_of_rows
-            and p.decode_cost.total > 0 and p.numerics in _SPLITTABLE)
+            and p.decode_cost.total > 0 and p.numerics in SPLITTABLE)
 
 
 def plan_on_decoded_rhs(plan: Plan) -> Plan | None:

@@ -16,7 +16,7 @@ from typing import Iterable
 from generator import library
 from generator.library import Level
 from generator.model import BITS, TYPES, MatmulType, RequestError, Tile
-from generator.plan import can_decode_rhs_once, make_plan, plan_on_decoded_rhs
+from generator.plan import SPLITTABLE, can_decode_rhs_once, make_plan, plan_on_decoded_rhs
 from generator.select import choose_primitive
 from generator.tiles import Row, table
 from generator.tiles_json import read_rows
@@ -30,7 +30,7 @@ _MULTIPLY_ADD_CHAIN, _INTEGER_ADD_CHAIN = 19, 4
 _ROUNDING_INSTRUCTIONS, _ROUNDING_CHAIN = 8, 160
 
 _LARGE = 1 << 20  # what an unknown size counts as
-_FEW_LHS_PANELS = 4  # for which it is not worth it to have the RHS decoded once
+_FEW_LHS_PANELS, _FEW_LHS_PANELS_TO_FLIP = 4, 8
 _SLOW = 4  # times as long: a dot of the one level that CPUs are slow at
 
 
@@ -186,32 +186,30 @@ def l3_feeds_tiles(arch: str, cpu: str) -> bool:
 
 
 @cache
-def decoded_step(row: Row) -> int:
-    """Bytes of a k step of the decoded RHS that the library's tile takes; 0 if it takes none."""
+def takes_decoded_rhs(row: Row) -> bool:
+    """Whether the library has a second function of the tile, for that."""
     tile = row.tile
     assert isinstance(tile, Tile)
+    if row.numerics not in SPLITTABLE:  # of these some are there by hand alone
+        return False
     primitive = choose_primitive(tile)
-    if row.origin == "hand":  # of which each has one dot a step, and whole vectors
-        return tile.n0 * primitive.parts * primitive.lane_bits // 8 if can_decode_rhs_once(tile, primitive) else 0
-    plan = plan_on_decoded_rhs(make_plan(tile, primitive))
-    return plan.column_step if plan else 0
+    if row.origin == "hand":
+        return can_decode_rhs_once(tile, primitive)
+    return plan_on_decoded_rhs(make_plan(tile, primitive)) is not None
 
 
-def _decodes_rhs_once(row: Row, m_tiles: float, n_tiles: float) -> bool:
+def _decodes_rhs_once(row: Row, level: Level, m: int, n: int) -> bool:
     """Whether an op of so many LHS and RHS panels does, on a CPU whose tiles L3 does not feed."""
-    if m_tiles <= _FEW_LHS_PANELS or n_tiles == 1:
+    if m <= _FEW_LHS_PANELS or not takes_decoded_rhs(row):
         return False
-    tile, step = row.tile, decoded_step(row)
-    assert isinstance(tile, Tile)
-    if step == 0:
-        return False
-    flips = step == tile.n0 * tile.k0 * BITS[tile.type.rhs] // 8
-    is_cheap = flips or tile.type.name == "bf16bf16f32"
-    return not is_cheap or m_tiles > 2 * _FEW_LHS_PANELS
+    flips = row.tile.type.name == "s8s8s32" and _byte_dot(row, level) > 0
+    shifts = row.tile.type.name == "bf16bf16f32"
+    return not ((flips or shifts) and m <= _FEW_LHS_PANELS_TO_FLIP) and not (flips and n == 1)
 
 
 @cache
-def step_cost(row: Row, wide: bool, decoded: bool) -> int:
+def step_cost(row: Row, wide: bool, decoded_for: int = 0) -> int:
+    """With a number of LHS panels other than 0, those of the RHS are decoded once for all of them."""
     tile = row.tile
     assert isinstance(tile, Tile)
     level = library.levels(tile.arch)[tile.isa]
@@ -219,12 +217,12 @@ def step_cost(row: Row, wide: bool, decoded: bool) -> int:
     vector_bits = level.vector_bytes * 8
     per_columns_instruction = _PER_INSTRUCTION if level.lhs_by_lane else _PER_COLUMNS_INSTRUCTION
     vectors = -(-tile.n0 * lane_bits // vector_bits)
-    dot = _dot(row, level, wide, decoded)
+    dot = _dot(row, level, wide, decoded_for > 0)
     dots = tile.k0 // dot.k
     registers = level.vector_registers - dot.temporaries
     parts = -(-vectors // (registers - 2 if tile.m0 == 1 else (registers - 1) // 2))
     part = -(-vectors // parts)
-    if dots > (2 if decoded else 1):
+    if dots > (2 if decoded_for else 1):
         registers -= part + 1
     # The blocks of ukernel/tile.h, whose accumulators fit the registers.
     most_rows = (registers - part - 1) // part
@@ -247,7 +245,7 @@ def step_cost(row: Row, wide: bool, decoded: bool) -> int:
         if part == 1:
             loads += loads // _LONE_VECTOR_LOADS
         if wide:
-            return max(ports, loads, dot.chain * dots)
+            return max(ports, loads, dot.chain * dots) + (_PER_LOOP if decoded_for else 0)
         busy = max(ports, loads) + min(ports, loads) // _OVERLAP
         return (max(busy, dot.chain * dots) + -(-_PER_LINE * bits_read(rows) // _LINE_BITS)
                 + _PER_LOOP)
@@ -273,12 +271,13 @@ def step_cost(row: Row, wide: bool, decoded: bool) -> int:
                 + times_staged * rows_staging() + rows_summing()
                 + _PER_INSTRUCTION * dots * dot.row_sum_instructions)
 
-    if decoded:
-        return cost_of_blocks(True)
+    columns_staging = _PER_STAGED_VECTOR * vectors * dots
+    if decoded_for:
+        return cost_of_blocks(True) + columns_staging // decoded_for
     plain = cost_of_blocks(False)
     if row.origin == "hand" or level.lhs_by_lane or dot.columns_instructions == 0:
         return plain
-    return min(plain, cost_of_blocks(True) + _PER_STAGED_VECTOR * vectors * dots)
+    return min(plain, cost_of_blocks(True) + columns_staging)
 
 
 def _order(row: Row, arch: str, cpu: str, m: int, n: int, k: int) -> tuple:
@@ -289,9 +288,11 @@ def _order(row: Row, arch: str, cpu: str, m: int, n: int, k: int) -> tuple:
     def tiles(size: int, of: int) -> float:
         return float(-(-size // of)) if size > 0 else _LARGE / of
 
-    decoded = (not l3_feeds_tiles(arch, cpu)
-               and _decodes_rhs_once(row, tiles(m, tile.m0), tiles(n, tile.n0)))
-    step = step_cost(row, is_wide(arch, cpu), decoded)
+    lhs_panels = -(-m // tile.m0) if m > 0 else _LARGE
+    rhs_panels = -(-n // tile.n0) if n > 0 else _LARGE
+    decodes_once = (not l3_feeds_tiles(arch, cpu)
+                    and _decodes_rhs_once(row, library.levels(arch)[tile.isa], lhs_panels, rhs_panels))
+    step = step_cost(row, is_wide(arch, cpu), lhs_panels if decodes_once else 0)
     cost = (tiles(m, tile.m0) * tiles(n, tile.n0) * tiles(k, tile.k0)
             * float(step * (_SLOW if _is_slow(row, level_of_cpu(arch, cpu)) else 1)))
     padded = (tiles(m if m > 0 else _LARGE, tile.m0) * tile.m0

@@ -67,9 +67,14 @@ Function* function_of(const uk_tile_row_t* row) {
 // Of a row of the table, NULL if it has no function.
 uk_mmt4d_strided_tile_fn* strided_tile_of_row(const uk_tile_row_t& row);
 
-// Of an mmt4d row of the table, the bytes of a k step of its decoded RHS; 0 if its tile takes none
-// (uk_tile_context_t).
-int decoded_step_of_row(const uk_tile_row_t& row);
+// Of a row of the table, NULL if its tile has no such function.
+const uk_tile_on_decoded_rhs_t* on_decoded_rhs_of_row(const uk_tile_row_t& row);
+
+// K is split only where the accumulator holds the exact intermediate result.
+inline bool can_split_k(const uk_tile_row_t& row) {
+  return row.numerics == UK_NUMERICS_EXACT || row.numerics == UK_NUMERICS_FMA_CHAIN ||
+         row.numerics == UK_NUMERICS_MUL_ADD_CHAIN || row.numerics == UK_NUMERICS_BF16_DOT;
+}
 
 // Whether a request with these flags and CPU may use the row, shape aside.
 bool row_is_eligible(const uk_tile_row_t& row, uint32_t op, uint32_t flags,
@@ -96,8 +101,9 @@ inline bool l3_feeds_tiles(const uint64_t* cpu_data) {
 }
 
 // Quarter cycles of a k step of an mmt4d row of the table, with a function, its operands in L1 or
-// on their way there; `decoded`: as the op has decoded them.
-int tile_step_cost(const uk_tile_row_t& row, bool wide, bool decoded);
+// on their way there. With a number of LHS panels other than 0, those of the RHS are decoded once
+// for all of them.
+int tile_step_cost(const uk_tile_row_t& row, bool wide, uk_index_t decoded_for = 0);
 
 // Whether an op of m LHS panels and n RHS panels has the RHS decoded once for all its tiles.
 bool decodes_rhs_once(const uk_tile_row_t& row, uk_index_t m, uk_index_t n,
@@ -129,7 +135,6 @@ constexpr uk_index_t kLongPanelBytes = 1 << 20;  // an LHS and an RHS panel
 constexpr uk_index_t kPanelBytes = 384 << 10;        // an LHS and an RHS panel
 constexpr uk_index_t kLhsBlockBytes = 512 << 10;     // the LHS panels that an RHS panel meets
 constexpr uk_index_t kDecodedPanelBytes = 32 << 10;  // of the RHS, in the op's stack
-constexpr uk_index_t kFewLhsPanels = 4;              // for which it is not worth it
 constexpr uk_index_t kSummedLhsPanels = 64;          // with their sums there, a vector each
 constexpr uk_index_t kStreamBytes = 4 << 20;         // an RHS this large comes from memory
 constexpr uk_index_t kSideBySideBytes = 4 << 10;     // of each of two panels that are read in turns
@@ -140,6 +145,7 @@ constexpr uk_index_t kReadingBytes = 4;  // the same, where a tile does little e
 // Of OUT in the largest tile that has a function: M0 and N0 reach 64. Under UNPACK_OUT one that
 // reaches beyond the matrix is in the op's stack.
 constexpr uk_index_t kMostTileBytes = 64 * 64 * 8;
+constexpr uk_index_t kMostTileBytesOnDecodedRhs = kMostTileBytes / 2;  // no f64
 
 // ---------------------------------------------------------------- the walk of pack and unpack
 

@@ -64,12 +64,6 @@ uk_status_t check_buffers(const uk_mmt4d_params_t& p, const Mmt4dType& type) {
   return UK_STATUS_OK;
 }
 
-// K is split only where the accumulator holds the exact intermediate result.
-bool can_split_k(const uk_tile_row_t& row) {
-  return row.numerics == UK_NUMERICS_EXACT || row.numerics == UK_NUMERICS_FMA_CHAIN ||
-         row.numerics == UK_NUMERICS_MUL_ADD_CHAIN || row.numerics == UK_NUMERICS_BF16_DOT;
-}
-
 // What a tile function is called with for one tile and one block of K, but OUT and the context.
 struct Step {
   uk_index_t i, j;
@@ -85,6 +79,7 @@ struct Step {
 struct Operands {
   static constexpr bool kDecoded = false;
   static constexpr uk_index_t kMostTileBytes = uk::kMostTileBytes;
+  uk_mmt4d_strided_tile_fn* tile(const uk_tile_row_t& row) { return strided_tile_of_row(row); }
   void limit(Mmt4dWalk*) {}
   void give(const TilesOfRhs&, uk_index_t, uk_tile_context_t*) {}
 };
@@ -94,25 +89,26 @@ struct Operands {
 class DecodedOperands {
  public:
   static constexpr bool kDecoded = true;
-  static constexpr uk_index_t kMostTileBytes = uk::kMostTileBytes / 2;  // no f64
+  static constexpr uk_index_t kMostTileBytes = kMostTileBytesOnDecodedRhs;
 
-  explicit DecodedOperands(uk_index_t step_bytes) : step_bytes_(step_bytes) {}
+  explicit DecodedOperands(const uk_tile_on_decoded_rhs_t& tile) : tile_(tile) {}
 
+  uk_mmt4d_strided_tile_fn* tile(const uk_tile_row_t&) { return tile_.function; }
   void limit(Mmt4dWalk* walk) {
-    walk->most_steps = kDecodedPanelBytes / step_bytes_;
+    walk->most_steps = kDecodedPanelBytes / tile_.step_bytes;
     walk->most_lhs_panels = kSummedLhsPanels;
   }
   void give(const TilesOfRhs& tiles, uk_index_t i, uk_tile_context_t* context) {
     context->decoded_rhs = rhs_;
     context->fills_decoded_rhs = i == tiles.i0;
-    context->row_sums = row_sums_[i % kSummedLhsPanels];
+    context->row_sums = reinterpret_cast<char*>(row_sums_[i % kSummedLhsPanels]);
     context->fills_row_sums = tiles.rhs.j == 0;
   }
 
  private:
-  const uk_index_t step_bytes_;
+  const uk_tile_on_decoded_rhs_t& tile_;
   alignas(64) char rhs_[kDecodedPanelBytes];
-  alignas(64) char row_sums_[kSummedLhsPanels][64];
+  alignas(64) int32_t row_sums_[kSummedLhsPanels][kSharedRowSums];
 };
 
 // ---------------------------------------------------------------- steps
@@ -133,7 +129,7 @@ void for_each_step(const uk_mmt4d_params_t& p, const Mmt4dType& type, const uk_t
                     0,
                     1};
   if (row.function && walk.reads_rhs_once()) {
-    walk.step_cost = tile_step_cost(row, cpu_is_wide(p.cpu_data), false);
+    walk.step_cost = tile_step_cost(row, cpu_is_wide(p.cpu_data));
     walk.panels = least_of_levels(p.cpu_data, &VectorUnit::panels);
   }
   operands.limit(&walk);
@@ -171,7 +167,7 @@ void for_each_step(const uk_mmt4d_params_t& p, const Mmt4dType& type, const uk_t
 template <class AnyOperands>
 void walk_tiles(const uk_mmt4d_params_t& p, const Mmt4dType& type, const uk_tile_row_t& row,
                 AnyOperands& operands) {
-  uk_mmt4d_strided_tile_fn* const tile = strided_tile_of_row(row);
+  uk_mmt4d_strided_tile_fn* const tile = operands.tile(row);
   const uk_index_t out_tile = uk_index_t{p.m0} * p.n0;
   for_each_step(p, type, row, operands, [&](const Step& s, const uk_tile_context_t& context) {
     char* out = at(p.out, p.out_offset + s.i * p.out_stride0 + s.j * out_tile, type.out_bits);
@@ -242,7 +238,7 @@ class UnpackedOut {
 template <class AnyOperands>
 __attribute__((noinline)) void walk_matrix(const uk_mmt4d_params_t& p, const Mmt4dType& type,
                                            const uk_tile_row_t& row, AnyOperands& operands) {
-  uk_mmt4d_strided_tile_fn* const tile = strided_tile_of_row(row);
+  uk_mmt4d_strided_tile_fn* const tile = operands.tile(row);
   UnpackedOut<AnyOperands::kMostTileBytes> out(p, type);
   for_each_step(p, type, row, operands, [&](const Step& s, uk_tile_context_t& context) {
     if (tile) return out.run(tile, s, context);
@@ -258,14 +254,14 @@ void walk_all(const uk_mmt4d_params_t& p, const Mmt4dType& type, const uk_tile_r
 
 // Not inlined, likewise.
 __attribute__((noinline)) void walk_decoded(const uk_mmt4d_params_t& p, const Mmt4dType& type,
-                                            const uk_tile_row_t& row, uk_index_t decoded_step) {
-  DecodedOperands operands(decoded_step);
+                                            const uk_tile_row_t& row) {
+  DecodedOperands operands(*on_decoded_rhs_of_row(row));
   walk_all(p, type, row, operands);
 }
 
 void run(const uk_mmt4d_params_t& p, const Mmt4dType& type, const uk_tile_row_t& row) {
   if (p.k > 0 && decodes_rhs_once(row, p.m, p.n, p.cpu_data)) {
-    return walk_decoded(p, type, row, decoded_step_of_row(row));
+    return walk_decoded(p, type, row);
   }
   Operands operands;
   walk_all(p, type, row, operands);

@@ -18,9 +18,11 @@ double total_cost(const uk_tile_row_t& row, const uint64_t* cpu_data, bool wide,
   const double tiles_m = m > 0 ? static_cast<double>(ceil_div(m, row.m0)) : double(kLarge) / row.m0;
   const double tiles_n = n > 0 ? static_cast<double>(ceil_div(n, row.n0)) : double(kLarge) / row.n0;
   const double steps = k > 0 ? static_cast<double>(ceil_div(k, row.k0)) : double(kLarge) / row.k0;
-  const bool decoded = decodes_rhs_once(row, m > 0 ? ceil_div(m, row.m0) : kLarge,
-                                        n > 0 ? ceil_div(n, row.n0) : kLarge, cpu_data);
-  const int step = tile_step_cost(row, wide, decoded) * (row_is_slow(row, cpu_data) ? kSlow : 1);
+  const uk_index_t lhs_panels = m > 0 ? ceil_div(m, row.m0) : kLarge;
+  const uk_index_t rhs_panels = n > 0 ? ceil_div(n, row.n0) : kLarge;
+  const bool decodes_once = decodes_rhs_once(row, lhs_panels, rhs_panels, cpu_data);
+  const int step = tile_step_cost(row, wide, decodes_once ? lhs_panels : 0) *
+                   (row_is_slow(row, cpu_data) ? kSlow : 1);
   return tiles_m * tiles_n * steps * static_cast<double>(step);
 }
 

@@ -74,6 +74,9 @@ constexpr int block_first_row(int m0, int blocks, int block) {
 #define UK_COPY_SYMBOL__(op, width, tile0, tile1, suffix, arch, isa) \
   uk_##op##_tile_##width##_##tile0##x##tile1##suffix##_##arch##_##isa
 
+// Of each an int32_t: a vector of AVX-512.
+constexpr int kSharedRowSums = 16;
+
 // What ops tell an mmt4d tile beyond the ABI.
 struct uk_tile_context_t {
   uk_index_t out_stride;  // elements from a row of OUT to the next
@@ -81,13 +84,12 @@ struct uk_tile_context_t {
   // step, instead of its own panel. An integer: it may lie past the end of a buffer.
   uintptr_t prefetch_from = 0;
   uintptr_t prefetch_step_bytes = 0;
-  // Of a tile that decodes its RHS, unless it is null: the panel as its dots take it, in place of
-  // what it would do in its K loop. The tile fills it if told to, else it is filled already.
+  // Of <symbol>_on_decoded_rhs: the RHS panel as its dots take it, k1 steps of so many bytes as it
+  // says, and room for the sums of its rows, where it needs those of up to kSharedRowSums. At
+  // addresses of whole cache lines. The tile fills them if told to, else they are filled already.
   char* decoded_rhs = nullptr;
-  bool fills_decoded_rhs = false;
-  // Likewise, beside a decoded RHS, the sums of its rows where it needs them: of up to 16.
   char* row_sums = nullptr;
-  bool fills_row_sums = false;
+  bool fills_decoded_rhs = false, fills_row_sums = false;
 };
 
 // Of a tile of so many columns that is called by its symbol.
@@ -104,15 +106,21 @@ typedef void uk_mmt4d_strided_tile_fn(void* out_matrix, const void* lhs_panel,
                                       const uk_tile_context_t& context);
 #define UK_STRIDED_SYMBOL(symbol) UK_STRIDED_SYMBOL_(symbol)
 #define UK_STRIDED_SYMBOL_(symbol) symbol##_strided
-// Bytes of a k step of its decoded RHS, 0 if it takes none.
-#define UK_DECODED_STEP_SYMBOL(symbol) UK_DECODED_STEP_SYMBOL_(symbol)
-#define UK_DECODED_STEP_SYMBOL_(symbol) symbol##_decoded_step
+// Of a tile that decodes its RHS there may be a third one, <symbol>_on_decoded_rhs, for ops that
+// have this done once for several tiles: nulls where there is none.
+struct uk_tile_on_decoded_rhs_t {
+  uk_mmt4d_strided_tile_fn* function;
+  uk_index_t step_bytes;  // of the decoded RHS, a k step
+};
+#define UK_ON_DECODED_RHS_SYMBOL(symbol) UK_ON_DECODED_RHS_SYMBOL_(symbol)
+#define UK_ON_DECODED_RHS_SYMBOL_(symbol) symbol##_on_decoded_rhs
 
 // Declarations, for the table.
 #define UK_DECLARE_MMT4D_TILE(...)                                                               \
   extern "C" uk_mmt4d_tile_fn UK_MMT4D_SYMBOL(__VA_ARGS__);                                      \
   extern "C" UK_HIDDEN uk_mmt4d_strided_tile_fn UK_STRIDED_SYMBOL(UK_MMT4D_SYMBOL(__VA_ARGS__)); \
-  extern "C" UK_HIDDEN const int UK_DECODED_STEP_SYMBOL(UK_MMT4D_SYMBOL(__VA_ARGS__));
+  extern "C" UK_HIDDEN const uk_tile_on_decoded_rhs_t UK_ON_DECODED_RHS_SYMBOL(                  \
+      UK_MMT4D_SYMBOL(__VA_ARGS__));
 #define UK_DECLARE_PACK_TILE(...) extern "C" uk_pack_tile_fn UK_PACK_SYMBOL(__VA_ARGS__);
 #define UK_DECLARE_UNPACK_TILE(...) extern "C" uk_unpack_tile_fn UK_UNPACK_SYMBOL(__VA_ARGS__);
 
@@ -123,35 +131,35 @@ typedef void uk_mmt4d_strided_tile_fn(void* out_matrix, const void* lhs_panel,
                         lhs##rhs##out, UK_MMT4D_SUFFIX_##numerics, m0, n0, k0)
 #define UK_DEFINE_MMT4D_TILE_(symbol, types, suffix, m0, n0, k0) \
   UK_DEFINE_MMT4D_TILE__(symbol, types, suffix, m0, n0, k0)
-#define UK_DEFINE_MMT4D_TILE__(symbol, types, suffix, m0, n0, k0)                           \
-  UK_DEFINE_BLOCKS(symbol##_blocks, types##suffix, m0, n0, k0, false)                       \
-  UK_DEFINE_BLOCKS(symbol##_blocks_on_decoded_rhs, types##suffix, m0, n0, k0, true)         \
-  UK_DEFINE_DECODED_STEP(symbol, (decoded_step_##types##suffix<m0, n0, k0>))                \
-  UK_DEFINE_STRIDED_TILE(symbol, n0) {                                                      \
-    constexpr int kStep = decoded_step_##types##suffix<m0, n0, k0>;                         \
-    if constexpr (kStep > 0) {                                                              \
-      const auto blocks =                                                                   \
-          context.decoded_rhs ? &symbol##_blocks_on_decoded_rhs : &symbol##_blocks;         \
-      blocks(out_matrix, lhs_panel, rhs_panel, k1, flags, context);                         \
-    } else {                                                                                \
-      mmt4d_##types##suffix<m0, n0, k0, false>(out_matrix, lhs_panel, rhs_panel, k1, flags, \
-                                               context);                                    \
-    }                                                                                       \
+#define UK_DEFINE_MMT4D_TILE__(symbol, types, suffix, m0, n0, k0)                         \
+  UK_DEFINE_BODY_ON_DECODED_RHS(symbol, types##suffix, m0, n0, k0)                        \
+  UK_DEFINE_STRIDED_TILE(symbol, n0) {                                                    \
+    mmt4d_##types##suffix<m0, n0, k0, false>(out_matrix, lhs_panel, rhs_panel, k1, flags, \
+                                             context);                                    \
   }
-// Of a tile that takes a decoded RHS, too. Not inlined: each way would have in its frame what the
-// other one stages.
-#define UK_DEFINE_BLOCKS(name, body, m0, n0, k0, on_decoded_rhs)                               \
-  namespace {                                                                                  \
-  [[maybe_unused]] UK_NOINLINE void name(void* out_matrix, const void* lhs_panel,              \
-                                         const void* rhs_panel, uk_index_t k1, uint32_t flags, \
-                                         const uk_tile_context_t& context) {                   \
-    constexpr int kStep = decoded_step_##body<m0, n0, k0>;                                     \
-    if constexpr (kStep > 0) {                                                                 \
-      mmt4d_##body<m0, n0, k0, on_decoded_rhs>(out_matrix, lhs_panel, rhs_panel, k1, flags,    \
-                                               context);                                       \
-    }                                                                                          \
-  }                                                                                            \
-  }
+
+#if defined(UK_STRIDED_TILES)
+#define UK_DEFINE_BODY_ON_DECODED_RHS(symbol, body, m0, n0, k0)                                 \
+  namespace {                                                                                   \
+  /* Empty, and dropped by compilers, where no decoded RHS is taken. */                         \
+  [[maybe_unused]] void symbol##_blocks_on_decoded_rhs(void* out_matrix, const void* lhs_panel, \
+                                                       const void* rhs_panel, uk_index_t k1,    \
+                                                       uint32_t flags,                          \
+                                                       const uk_tile_context_t& context) {      \
+    if constexpr (decoded_step_##body<m0, n0, k0> != 0) {                                       \
+      mmt4d_##body<m0, n0, k0, true>(out_matrix, lhs_panel, rhs_panel, k1, flags, context);     \
+    }                                                                                           \
+  }                                                                                             \
+  }                                                                                             \
+  UK_DEFINE_ON_DECODED_RHS(                                                                     \
+      symbol, (decoded_step_##body<m0, n0, k0> ? &symbol##_blocks_on_decoded_rhs : nullptr),    \
+      (decoded_step_##body<m0, n0, k0>))
+#define UK_DEFINE_ON_DECODED_RHS(symbol, function, step_bytes)                 \
+  extern "C" UK_HIDDEN const uk_tile_on_decoded_rhs_t symbol##_on_decoded_rhs; \
+  const uk_tile_on_decoded_rhs_t symbol##_on_decoded_rhs = {function, step_bytes};
+#else
+#define UK_DEFINE_BODY_ON_DECODED_RHS(...)
+#endif
 
 // The braces that follow are the body of <symbol>_strided. In the library it is a function of its
 // own, of which GCC must make no second copy for the symbol's constant stride: that is as large and
@@ -162,13 +170,6 @@ typedef void uk_mmt4d_strided_tile_fn(void* out_matrix, const void* lhs_panel,
 #define UK_STRIDED_TILE extern "C" UK_HIDDEN __attribute__((noinline, noclone))
 #else
 #define UK_STRIDED_TILE static UK_INLINE
-#endif
-#if defined(UK_STRIDED_TILES)
-#define UK_DEFINE_DECODED_STEP(symbol, bytes)           \
-  extern "C" UK_HIDDEN const int symbol##_decoded_step; \
-  const int symbol##_decoded_step = bytes;
-#else
-#define UK_DEFINE_DECODED_STEP(symbol, bytes)
 #endif
 #define UK_DEFINE_STRIDED_TILE(symbol, n0)                                                     \
   UK_STRIDED_TILE void symbol##_strided(void*, const void*, const void*, uk_index_t, uint32_t, \

@@ -9,6 +9,10 @@
 namespace uk {
 namespace {
 
+// LHS panels for which decoding the RHS first takes as long as it saves, measured on Emerald
+// Rapids; and where flipping signs or a shift is all.
+constexpr uk_index_t kFewLhsPanels = 4, kFewLhsPanelsToFlip = 8;
+
 // Quarter cycles on a core with two ports that multiply vectors and two that load. An accumulator
 // takes its next product after four cycles, in practice 4.75: eight of them were measured to keep
 // the ports busy for 84 % of the time. Where both kinds of ports are busy they get into each
@@ -126,13 +130,13 @@ int rounded_up(int a, int b) { return (a + b - 1) / b; }
 class Step {
  public:
   Step(const uk_tile_row_t& row, const Mmt4dType& type, const VectorUnit& unit, bool wide,
-       bool decoded)
+       uk_index_t decoded_for)
       : row_(row),
         type_(type),
         unit_(unit),
         wide_(wide),
-        decoded_(decoded),
-        dot_(dot_of(row, type, unit, wide, decoded)),
+        decoded_for_(decoded_for),
+        dot_(dot_of(row, type, unit, wide, decoded_for > 0)),
         dots_(row.k0 / dot_.k),
         lane_bits_(lane_bits(row, type, unit)),
         vectors_(rounded_up(row.n0 * lane_bits_, vector_bits())) {
@@ -143,18 +147,18 @@ class Step {
     int registers = unit.registers - dot_.temporaries;
     parts_ = rounded_up(vectors_, row.m0 == 1 ? registers - 2 : (registers - 1) / 2);
     part_ = rounded_up(vectors_, parts_);
-    if (dots_ > (decoded ? 2 : 1)) registers -= part_ + 1;
+    if (dots_ > (decoded_for > 0 ? 2 : 1)) registers -= part_ + 1;
     blocks_ = block_count(registers, row.m0, part_);
   }
 
   int cost() const {
-    if (decoded_) return cost_of_blocks(true);
+    if (decoded_for_ > 0) return cost_of_blocks(true) + columns_staging() / decoded_for_;
     const int plain = cost_of_blocks(false);
     if (row_.origin == UK_ORIGIN_HAND || unit_.lhs_by_lane || dot_.columns_instructions == 0) {
       return plain;
     }
     // A generated tile of x86 stages its columns, once for all blocks, where that is cheaper.
-    const int staged = cost_of_blocks(true) + kPerStagedVector * vectors_ * dots_;
+    const int staged = cost_of_blocks(true) + columns_staging();
     return staged < plain ? staged : plain;
   }
 
@@ -176,6 +180,8 @@ class Step {
            times_staged * rows_staging() + rows_summing() +
            kPerInstruction * dots_ * dot_.row_sum_instructions;
   }
+
+  int columns_staging() const { return kPerStagedVector * vectors_ * dots_; }
 
   int rows_summing() const {
     if (!dot_.sums_rows_before) return 0;
@@ -208,7 +214,9 @@ class Step {
     const int most = ports > loads ? ports : loads, least = ports > loads ? loads : ports;
     const int busy = wide_ ? most : most + least / kOverlap;
     const int chain = dot_.chain * dots_;
-    const int beside = wide_ ? 0 : rounded_up(kPerLine * bits_read(rows), kLineBits) + kPerLoop;
+    // On parts of a panel that are few steps each, a wide core is seen to start over, too.
+    const int loop = wide_ && decoded_for_ == 0 ? 0 : kPerLoop;
+    const int beside = loop + (wide_ ? 0 : rounded_up(kPerLine * bits_read(rows), kLineBits));
     return (busy > chain ? busy : chain) + beside;
   }
 
@@ -225,7 +233,8 @@ class Step {
   const uk_tile_row_t& row_;
   const Mmt4dType& type_;
   const VectorUnit& unit_;
-  const bool wide_, decoded_;
+  const bool wide_;
+  const uk_index_t decoded_for_;
   const Dot dot_;
   const int dots_, lane_bits_, vectors_;
   int parts_, part_, blocks_;
@@ -233,23 +242,23 @@ class Step {
 
 }  // namespace
 
-int tile_step_cost(const uk_tile_row_t& row, bool wide, bool decoded) {
+int tile_step_cost(const uk_tile_row_t& row, bool wide, uk_index_t decoded_for) {
   const Mmt4dType& type = *find_mmt4d_type(row.flags);
-  return Step(row, type, vector_unit_of_row(row), wide, decoded).cost();
+  return Step(row, type, vector_unit_of_row(row), wide, decoded_for).cost();
 }
 
-// For few LHS panels decoding the RHS first takes as long as it saves, measured on Emerald Rapids:
-// for up to four, or eight where flipping signs or a shift is all. Sums of rows would do for a
-// single RHS panel. Where L3 feeds tiles the op walks LHS panel by LHS panel, and the cores that
-// were measured decode beside their dots.
+// Where L3 feeds tiles the op walks LHS panel by LHS panel, and the cores that were measured decode
+// beside their dots.
 bool decodes_rhs_once(const uk_tile_row_t& row, uk_index_t m, uk_index_t n,
                       const uint64_t* cpu_data) {
-  const int step = decoded_step_of_row(row);
-  if (step == 0 || m <= kFewLhsPanels || n == 1) return false;
-  const Mmt4dType& type = *find_mmt4d_type(row.flags);
-  const bool flips = step == row.n0 * row.k0 * type.rhs_bits / 8;
-  const bool is_cheap = flips || type.flag == UK_MMT4D_TYPE_BF16BF16F32;
-  return (!is_cheap || m > 2 * kFewLhsPanels) && !l3_feeds_tiles(cpu_data);
+  if (m <= kFewLhsPanels || !on_decoded_rhs_of_row(row) || !can_split_k(row)) return false;
+  const bool flips = (row.flags & UK_MMT4D_TYPE_MASK) == UK_MMT4D_TYPE_S8S8S32 &&
+                     byte_dot(row, vector_unit_of_row(row)) > 0;
+  const bool shifts = (row.flags & UK_MMT4D_TYPE_MASK) == UK_MMT4D_TYPE_BF16BF16F32;
+  if ((flips || shifts) && m <= kFewLhsPanelsToFlip) return false;
+  // Rows are summed for it, which saves nothing in front of one RHS panel.
+  if (flips && n == 1) return false;
+  return !l3_feeds_tiles(cpu_data);
 }
 
 }  // namespace uk

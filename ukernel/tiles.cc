@@ -189,8 +189,8 @@ uk_mmt4d_strided_tile_fn* const kStridedTiles[] = {
 #include "arch/tiles.inc"
 };
 
-const int* const kDecodedSteps[] = {
-#define UK_MMT4D_TILE(...) &UK_DECODED_STEP_SYMBOL(UK_MMT4D_SYMBOL(__VA_ARGS__)),
+const uk_tile_on_decoded_rhs_t* const kTilesOnDecodedRhs[] = {
+#define UK_MMT4D_TILE(...) &UK_ON_DECODED_RHS_SYMBOL(UK_MMT4D_SYMBOL(__VA_ARGS__)),
 #define UK_PACK_TILE(...) nullptr,
 #define UK_UNPACK_TILE UK_PACK_TILE
 #include "arch/tiles.inc"
@@ -306,9 +306,10 @@ uk_mmt4d_strided_tile_fn* strided_tile_of_row(const uk_tile_row_t& row) {
   return i < kFunctionRowCount ? kStridedTiles[i] : nullptr;
 }
 
-int decoded_step_of_row(const uk_tile_row_t& row) {
+const uk_tile_on_decoded_rhs_t* on_decoded_rhs_of_row(const uk_tile_row_t& row) {
   const auto i = static_cast<size_t>(&row - kRows);
-  return i < kFunctionRowCount ? *kDecodedSteps[i] : 0;
+  if (i >= kFunctionRowCount || !kTilesOnDecodedRhs[i]) return nullptr;
+  return kTilesOnDecodedRhs[i]->function ? kTilesOnDecodedRhs[i] : nullptr;
 }
 
 bool row_is_slow(const uk_tile_row_t& row, const uint64_t* cpu_data) {

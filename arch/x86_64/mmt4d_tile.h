@@ -8,7 +8,8 @@
 //   kK0                         k consumed by one dot
 //   kLhsBytes, kRhsBytes        memory of one row, of one column, in a k step
 //   load_rhs(const char*)       kLanes columns x kK0
-//   kDecodesRhs                 whether that takes instructions beside the load
+//   kDecodesRhs                 whether that takes instructions beside the load,
+//   kDecodeTemporaries          and what of the register file, with sums of rows
 //   kRowBytes                   one row of a k step as broadcast_lhs reads it
 //   broadcast_lhs(const char*)  one row x kK0 in every lane
 //   dot(acc, lhs, rhs)
@@ -177,7 +178,7 @@ struct Decoded : P {
   using Columns = decltype(P::load_rhs(nullptr));
   static constexpr bool kDecodesRhs = false, kKnowsSums = P::kSumsRows;
   static constexpr int kRhsBytes = sizeof(Columns) / P::kLanes;
-  static constexpr int kTemporaries = P::kSumsRows ? 0 : P::kTemporaries;
+  static constexpr int kTemporaries = P::kTemporaries - P::kDecodeTemporaries;
   static UK_INLINE Columns load_rhs(const char* rhs) {
     Columns columns;
     __builtin_memcpy(&columns, rhs, sizeof(columns));

@@ -449,7 +449,7 @@ std::vector<const uk_tile_row_t*> rows_on_decoded_rhs(const Mmt4dTypeAtLevel& wa
   for (const uk_tile_row_t* row : table_rows()) {
     const bool is_type = (row->flags & UK_MMT4D_TYPE_MASK) == wanted.type.flag;
     if (row->op == UK_OP_MMT4D && is_type && row->isa == wanted.isa &&
-        uk::decoded_step_of_row(*row) > 0) {
+        uk::on_decoded_rhs_of_row(*row)) {
       found.push_back(row);
     }
   }
@@ -548,10 +548,13 @@ TEST_P(Mmt4dTilesAtLevel, UnpackedOutOfBlocksOfK) {
 TEST_P(Mmt4dOnDecodedRhs, Counts) {
   UK_SKIP_WITHOUT_LEVEL(GetParam().isa);
   for (const uk_tile_row_t* row : rows_on_decoded_rhs(GetParam())) {
-    const uk_index_t decoded_step = uk::decoded_step_of_row(*row);
-    ASSERT_FALSE(uk::l3_feeds_tiles(cpu.data())) << row->symbol;
+    constexpr uk_index_t kLhsPanels = 9;
+    ASSERT_TRUE(uk::decodes_rhs_once(*row, kLhsPanels, 2, cpu.data())) << row->symbol;
+    const uk_index_t decoded_step = uk::on_decoded_rhs_of_row(*row)->step_bytes;
+    ASSERT_GT(decoded_step, 0) << row->symbol;
+    ASSERT_LE(decoded_step, uk::kDecodedPanelBytes) << row->symbol;
+    const uk_index_t long_k = uk::kDecodedPanelBytes / decoded_step + 1;
     const uk_tile_sizes_t tile = {row->m0, row->n0, row->k0};
-    const uk_index_t m = 2 * uk::kFewLhsPanels + 1;
     const auto check_counts = [&](uk_index_t m, uk_index_t n, uk_index_t k, uint32_t accumulate,
                                   Strides strides) {
       const Case c = {row->flags | accumulate, m, n, k, tile, strides, Edge::end, "random"};
@@ -560,24 +563,63 @@ TEST_P(Mmt4dOnDecodedRhs, Counts) {
       check_unpacked(c, m * tile.m0 - tile.m0 / 2, n * tile.n0 - 3, cpu.data());
     };
     for (const uint32_t accumulate : {0u, UK_MMT4D_ACCUMULATE}) {
-      for (const Strides strides : kAllStrides) check_counts(m, 2, 3, accumulate, strides);
-      check_counts(m, 2, uk::kDecodedPanelBytes / decoded_step + 1, accumulate, Strides::kLoose);
-      if (row->m0 == 4) {
-        check_counts(uk::kSummedLhsPanels + 2, 3, 3, accumulate, Strides::kLoose);
-        // Too large for the caches.
+      for (const Strides strides : kAllStrides) {
+        check_counts(kLhsPanels, 2, 3, accumulate, strides);
+      }
+      check_counts(kLhsPanels, 2, long_k, accumulate, Strides::kLoose);
+      check_counts(uk::kSummedLhsPanels + 2, 3, 3, accumulate, Strides::kLoose);
+      if (row->m0 <= 6) {
+        // Several blocks each way; and an RHS too large for the caches.
+        check_counts(uk::kSummedLhsPanels + 2, 2, long_k, accumulate, Strides::kLoose);
         const uk_index_t k = 200, n = kBeyondCaches / (k * rhs_step_bytes(tile)) + 1;
-        check_counts(m, n, k, accumulate, Strides::kDense);
+        check_counts(kLhsPanels, n, k, accumulate, Strides::kDense);
       }
       if (HasFatalFailure()) return;
     }
   }
 }
 
+#if defined(__x86_64__)
+TEST(Mmt4dTiles, DecodeTheRhsOnceForEnoughPanels) {
+  struct Expected {
+    const char* level;
+    uint32_t type;
+    uk_tile_sizes_t tile;
+    uk_index_t m, n;
+    bool decodes;
+  };
+  constexpr uint32_t kF16 = UK_MMT4D_TYPE_F16F16F32, kBf16 = UK_MMT4D_TYPE_BF16BF16F32,
+                     kS8 = UK_MMT4D_TYPE_S8S8S32;
+  for (const Expected& e :
+       {Expected{"avx512_base", kF16, {14, 32, 1}, 4, 9, false},
+        Expected{"avx512_base", kF16, {14, 32, 1}, 5, 9, true},
+        Expected{"avx512_base", kF16, {14, 32, 1}, 5, 1, true},
+        Expected{"avx512_base", kF16, {2, 32, 1}, 50, 9, false},
+        Expected{"avx2_fma", kF16, {6, 16, 1}, 5, 9, true},
+        Expected{"avx2_fma", kBf16, {6, 16, 2}, 8, 9, false},
+        Expected{"avx2_fma", kBf16, {6, 16, 2}, 9, 9, true},
+        Expected{"avx512_vnni", kS8, {14, 32, 4}, 8, 9, false},
+        Expected{"avx512_vnni", kS8, {14, 32, 4}, 9, 2, true},
+        Expected{"avx512_vnni", kS8, {14, 32, 4}, 9, 1, false},
+        Expected{"avx2_fma", kS8, {6, 16, 2}, 5, 2, true},
+        Expected{"avx2_fma", UK_MMT4D_TYPE_F32F32F32, {6, 16, 1}, 50, 9, false}}) {
+    const CpuData cpu = level_cpu_data(e.level);
+    const uk_tile_row_t* row =
+        uk::select_tile(UK_OP_MMT4D, e.type, e.tile.m0, e.tile.n0, e.tile.k0, cpu.data());
+    ASSERT_TRUE(row);
+    EXPECT_EQ(e.decodes, uk::decodes_rhs_once(*row, e.m, e.n, cpu.data()))
+        << row->symbol << ", " << e.m << " by " << e.n << " panels";
+  }
+}
+#endif
+
 TEST(Mmt4dTiles, FitTheStackOfUnpackOut) {
   for (const uk_tile_row_t* row : table_rows()) {
     if (row->op != UK_OP_MMT4D || row->origin == UK_ORIGIN_GENERIC) continue;
     const int bits = bits_of(uk_conformance::find_matmul_type(row->flags)->out);
-    EXPECT_LE(uk_index_t{row->m0} * row->n0 * bits / 8, uk::kMostTileBytes) << row->symbol;
+    const uk_index_t most =
+        uk::on_decoded_rhs_of_row(*row) ? uk::kMostTileBytesOnDecodedRhs : uk::kMostTileBytes;
+    EXPECT_LE(uk_index_t{row->m0} * row->n0 * bits / 8, most) << row->symbol;
   }
 }
 
@@ -641,7 +683,9 @@ TEST_P(Mmt4dTilesAtLevel, DoNotDependOnTheBlocksOfN) {
 INSTANTIATE_TEST_SUITE_P(All, Mmt4dAtLevel, ::testing::ValuesIn(types_at_levels(true)), test_name);
 INSTANTIATE_TEST_SUITE_P(All, Mmt4dOnDecodedRhs, ::testing::ValuesIn(types_on_decoded_rhs()),
                          test_name);
-GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(Mmt4dOnDecodedRhs);  // Arm
+#if !defined(__x86_64__)
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(Mmt4dOnDecodedRhs);
+#endif
 INSTANTIATE_TEST_SUITE_P(All, Mmt4dTilesAtLevel, ::testing::ValuesIn(types_at_levels(false)),
                          test_name);
 

@@ -96,7 +96,7 @@ TEST_P(StackAtLevel, Mmt4d) {
     p.struct_size = sizeof(p);
     p.flags = row->flags;
     p.cpu_data = cpu.data();
-    p.m = 2 * uk::kFewLhsPanels + 1;
+    p.m = 9;
     p.n = 2;
     p.k = 70;
     p.m0 = row->m0;
@@ -113,7 +113,7 @@ TEST_P(StackAtLevel, Mmt4d) {
     p.out = out.data();
     const size_t growth = stack.growth([&] { return uk_mmt4d(&p); });
     EXPECT_LE(growth, kPromised) << row->symbol;
-    if (uk::decoded_step_of_row(*row) > 0) {
+    if (uk::on_decoded_rhs_of_row(*row)) {
       EXPECT_GT(growth, static_cast<size_t>(uk::kDecodedPanelBytes)) << row->symbol;
     }
     p.flags |= UK_MMT4D_UNPACK_OUT;

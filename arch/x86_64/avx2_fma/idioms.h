@@ -127,6 +127,7 @@ struct Avx2DirectOperands {
 template <class WidenLhs, class WidenRhs = WidenLhs>
 struct Avx2WidenedOperands {
   static constexpr bool kStagesLhs = true, kDecodesRhs = true;
+  static constexpr int kDecodeTemporaries = 0;
   static constexpr int kLhsBytes = 2, kRhsBytes = 2, kRowBytes = 4, kStageSlack = 32;
   static UK_INLINE __m256i load_rhs(const char* rhs) { return WidenRhs::widen(load_128<16>(rhs)); }
   static UK_INLINE __m256i broadcast_lhs(const char* row) {

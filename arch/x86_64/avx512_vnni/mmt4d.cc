@@ -35,7 +35,8 @@ struct U8S8 : SplitSums<Avx512S32DotOut>, Avx512DirectOperands {
 // would cost a dot a vector of columns, for their sums, and rewriting the rows.
 struct S8S8 : SplitSums<Avx512S32Out>, Avx512DirectOperands {
   static constexpr bool kDecodesRhs = true;
-  static constexpr int kK0 = 4, kTemporaries = 2;  // the sign bits, the sums of rows
+  // The sign bits, the sums of rows.
+  static constexpr int kK0 = 4, kTemporaries = 2, kDecodeTemporaries = 2;
   static constexpr bool kSumsRows = true, kKnowsSums = false;
   static UK_INLINE __m512i load_rhs(const char* rhs) {
     return _mm512_xor_si512(Avx512DirectOperands::load_rhs(rhs), sign_bits());
@@ -91,6 +92,7 @@ struct S16U4 : SplitSums<Avx512S32Out> {
     __m512i pairs[4];
   };
   static constexpr int kK0 = 8, kTemporaries = 10;  // pairs of two vectors of columns and of a row
+  static constexpr int kDecodeTemporaries = 0;
   static constexpr bool kStagesLhs = true, kDecodesRhs = true;
   static constexpr int kLhsBytes = 16, kRhsBytes = 4, kRowBytes = 16, kStageSlack = 0;
 
