@@ -260,8 +260,8 @@ class Plan:
     def shares_row_sums(self) -> bool:
         """Whether what it sums of its rows' panel is kept beside the decoded RHS, by an op. Not sums of parts."""
         in_parts = self.stages and not self.stages_in_block
-        return (self.on_decoded_rhs and self.primitive.sums_rows_before and not self.sums_while_staging
-                and not in_parts and self.tile.m0 <= SHARED_ROW_SUMS)
+        return (self.on_decoded_rhs and self.primitive.sums_rows_before and not in_parts
+                and self.tile.m0 <= SHARED_ROW_SUMS)
 
     @property
     def sums_while_staging(self) -> bool:
@@ -269,7 +269,7 @@ class Plan:
         row. In a pass of its own over the rows, memory would wait at the start of each panel."""
         p = self.primitive
         fills_vectors = p.lanes * p.lhs_unit_bytes == p.parts * p.isa.vector_bytes
-        if not (p.sums_rows_before and self.stages_lhs and fills_vectors):
+        if not (p.sums_rows_before and self.stages_lhs and fills_vectors) or self.shares_row_sums:
             return False
         if p.lanes // p.parts % (self.tile.m0 * self.units) != 0:
             return False

@@ -256,7 +256,7 @@ def step_cost(row: Row, wide: bool, decoded_for: int = 0) -> int:
         return -(-_PER_STAGED_VECTOR * tile.m0 * dots * lane_bits // vector_bits)
 
     def rows_summing() -> int:
-        if not dot.sums_rows_before:
+        if not dot.sums_rows_before or decoded_for:
             return 0
         lanes = math.lcm(tile.m0 * tile.k0 * lhs_bits, vector_bits) // lane_bits
         return -(-lanes // _STEPS_PER_SUMMED_LANE)

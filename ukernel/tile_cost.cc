@@ -184,7 +184,7 @@ class Step {
   int columns_staging() const { return kPerStagedVector * vectors_ * dots_; }
 
   int rows_summing() const {
-    if (!dot_.sums_rows_before) return 0;
+    if (!dot_.sums_rows_before || decoded_for_ > 0) return 0;
     const int step_bits = row_.m0 * row_.k0 * type_.lhs_bits;
     const int lanes = std::lcm(step_bits, vector_bits()) / lane_bits_;
     return rounded_up(lanes, kStepsPerSummedLane);
