@@ -1,5 +1,6 @@
 // Prints what the library says, for the tests of the Python that says the same:
 //   library_table rows      every row of the table with a tile function, one a line
+//   library_table on_decoded_rhs   the symbols of those that have a function for it, one a line
 //   library_table queries   answers "<CPU> <type> <M> <N> <K> <m0> <n0> <k0> <skip>", the CPU being
 //                           "<level>[+<level>][+slow_avx512bf16]"
 //
@@ -11,7 +12,7 @@
 #include <string>
 
 #include "row_name.h"
-#include "ukernel/ukernel.h"
+#include "ukernel/internal.h"
 
 namespace {
 
@@ -59,6 +60,13 @@ void print_rows() {
                 kOps[row.op], type_name(row).c_str(), row.m0, row.n0, row.k0, row.arch, row.isa,
                 uk_conformance::numerics_name(row.numerics).c_str(), kOrigins[row.origin],
                 (row.flags & variant) != 0, row.features[0], row.features[7]);
+  }
+}
+
+void print_tiles_on_decoded_rhs() {
+  for (size_t i = 0; i < uk_tile_count(); ++i) {
+    const uk_tile_row_t& row = *uk_tile_at(i);
+    if (uk::on_decoded_rhs_of_row(row)) std::printf("%s\n", row.symbol);
   }
 }
 
@@ -115,10 +123,12 @@ int main(int argc, char** argv) {
   const std::string mode = argc == 2 ? argv[1] : "";
   if (mode == "rows") {
     print_rows();
+  } else if (mode == "on_decoded_rhs") {
+    print_tiles_on_decoded_rhs();
   } else if (mode == "queries") {
     for (std::string line; std::getline(std::cin, line);) std::cout << answer(line) << "\n";
   } else {
-    std::cerr << "usage: library_table rows | queries\n";
+    std::cerr << "usage: library_table rows | on_decoded_rhs | queries\n";
     return 2;
   }
   return 0;

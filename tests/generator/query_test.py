@@ -10,12 +10,13 @@ import subprocess
 import sys
 import tempfile
 import unittest
+from itertools import product
 from pathlib import Path
 
 from generator import library
 from generator.coverage import CLASSES
 from generator.model import TYPES, RequestError, Tile
-from generator.query import Library, level_of_cpu, query_row, query_tile_sizes
+from generator.query import Library, level_of_cpu, query_row, query_tile_sizes, takes_decoded_rhs
 from generator.requests import parse_line
 from generator.tiles import table
 from generator.tiles_json import read_rows, tiles_json
@@ -128,12 +129,17 @@ class QueryTest(unittest.TestCase):
             self.assertTrue(0 < errors < QUERIES // 2, f"{errors} errors")
 
     def test_every_type_and_level_has_an_answer(self) -> None:
-        for level in library.levels(ARCH):
-            for name in TYPES:
-                for skip in (False, True):
-                    for m0s in CLASSES.values():
-                        m0, n0, k0 = query_tile_sizes(ARCH, level, name, m0s[0], 0, 0, skip=skip)
-                        self.assertTrue(1 <= m0 and 1 <= n0 and 1 <= k0)
+        for arch in library.ARCHS:  # a compiler asks for other machines
+            for level, name, skip in product(library.levels(arch), TYPES, (False, True)):
+                for m in (*(m0s[0] for m0s in CLASSES.values()), 1024):
+                    m0, n0, k0 = query_tile_sizes(arch, level, name, m, 0, 0, skip=skip)
+                    self.assertTrue(1 <= m0 and 1 <= n0 and 1 <= k0)
+
+    def test_tiles_that_take_a_decoded_rhs_are_those_of_the_library(self) -> None:
+        expected = set(from_library("on_decoded_rhs"))
+        taken = {row.tile.symbol for row in table(ARCH) if isinstance(row.tile, Tile) and takes_decoded_rhs(row)}
+        self.assertEqual(taken, expected & {row.tile.symbol for row in table(ARCH)})
+        self.assertEqual(bool(expected), ARCH == "x86_64")
 
 
 class ErrorTest(unittest.TestCase):
