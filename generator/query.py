@@ -30,7 +30,7 @@ _MULTIPLY_ADD_CHAIN, _INTEGER_ADD_CHAIN = 19, 4
 _ROUNDING_INSTRUCTIONS, _ROUNDING_CHAIN = 8, 160
 
 _LARGE = 1 << 20  # what an unknown size counts as
-_FEW_LHS_PANELS, _FEW_LHS_PANELS_TO_FLIP = 4, 8
+_FEW_LHS_PANELS, _FEW_LHS_PANELS_TO_FLIP = 4, 6
 _SLOW = 4  # times as long: a dot of the one level that CPUs are slow at
 
 
@@ -245,7 +245,7 @@ def step_cost(row: Row, wide: bool, decoded_for: int = 0) -> int:
         if part == 1:
             loads += loads // _LONE_VECTOR_LOADS
         if wide:
-            return max(ports, loads, dot.chain * dots) + (_PER_LOOP if decoded_for else 0)
+            return max(ports, loads, dot.chain * dots) + (_PER_LOOP if decoded_for and rows_staging() else 0)
         busy = max(ports, loads) + min(ports, loads) // _OVERLAP
         return (max(busy, dot.chain * dots) + -(-_PER_LINE * bits_read(rows) // _LINE_BITS)
                 + _PER_LOOP)
@@ -273,7 +273,7 @@ def step_cost(row: Row, wide: bool, decoded_for: int = 0) -> int:
 
     columns_staging = _PER_STAGED_VECTOR * vectors * dots
     if decoded_for:
-        return cost_of_blocks(True) + columns_staging // decoded_for
+        return cost_of_blocks(True) + columns_staging // (2 * decoded_for)
     plain = cost_of_blocks(False)
     if row.origin == "hand" or level.lhs_by_lane or dot.columns_instructions == 0:
         return plain

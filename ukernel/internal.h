@@ -134,6 +134,8 @@ constexpr uk_index_t kLongPanelBytes = 1 << 20;  // an LHS and an RHS panel
 // though its L2 has 2 MiB.
 constexpr uk_index_t kPanelBytes = 384 << 10;        // an LHS and an RHS panel
 constexpr uk_index_t kLhsBlockBytes = 512 << 10;     // the LHS panels that an RHS panel meets
+constexpr uk_index_t kOutBlockBytes = 512 << 10;     // of OUT, where K is in eight parts or more
+constexpr uk_index_t kOutPartsBytes = 4 << 20;       // of fewer, so much for all parts together
 constexpr uk_index_t kDecodedPanelBytes = 32 << 10;  // of the RHS, in the op's stack
 constexpr uk_index_t kSummedLhsPanels = 64;          // with their sums there, a vector each
 constexpr uk_index_t kStreamBytes = 4 << 20;         // an RHS this large comes from memory

@@ -102,7 +102,7 @@ class DecodedOperands {
     context->decoded_rhs = rhs_;
     context->fills_decoded_rhs = i == tiles.i0;
     context->row_sums = reinterpret_cast<char*>(row_sums_[i % kSummedLhsPanels]);
-    context->fills_row_sums = tiles.rhs.j == 0;
+    context->fills_row_sums = tiles.starts_lhs;
   }
 
  private:
@@ -132,6 +132,7 @@ void for_each_step(const uk_mmt4d_params_t& p, const Mmt4dType& type, const uk_t
     walk.step_cost = tile_step_cost(row, cpu_is_wide(p.cpu_data));
     walk.panels = least_of_levels(p.cpu_data, &VectorUnit::panels);
   }
+  walk.out_tile_bytes = uk_index_t{p.m0} * p.n0 * type.out_bits / 8;
   operands.limit(&walk);
   const auto rhs_at = [&](uk_index_t j, uk_index_t k) {
     return at(p.rhs, p.rhs_offset + j * p.rhs_stride0 + k * rhs_step, type.rhs_bits);

@@ -33,6 +33,7 @@ struct TilesOfRhs {
   bool fetch_next, is_fetched;
   RhsPart next;
   bool prefetch_rhs;  // of other tiles, whether the first should fetch the part beside its dots
+  bool starts_lhs;    // the first tiles in a row with these parts of their LHS panels
 };
 
 // What one of `tiles` tiles, of k1 steps each, fetches of `bytes` from `from` on.
@@ -52,9 +53,9 @@ struct Mmt4dWalk {
   // Read if reads_rhs_once():
   int step_cost;  // quarter cycles of a k step (ukernel/tile_cost.cc)
   int panels;     // of the RHS that the CPU reads in turns (ukernel/isa.inc)
-  // The most steps of K and the most LHS panels that make a block, unless 0. For m > 1, where K can
-  // be split and L3 does not feed tiles.
-  uk_index_t most_steps = 0, most_lhs_panels = 0;
+  // The most steps of K and the most LHS panels that make a block, unless 0, and then what a tile
+  // of OUT takes. For m > 1, where K can be split and L3 does not feed tiles.
+  uk_index_t most_steps = 0, most_lhs_panels = 0, out_tile_bytes = 0;
 
   bool rhs_streams() const { return n * k * rhs_step_bytes >= kStreamBytes; }
   bool reads_rhs_once() const { return rhs_streams() && m == 1; }
@@ -79,6 +80,12 @@ struct Mmt4dWalk {
     } else {
       m_block = equal_block(m, lhs_step_bytes * k_block, kLhsBlockBytes);
       if (most_lhs_panels > 0) m_block = smaller(m_block, equal_block(m, 1, most_lhs_panels));
+      // Each part of K would bring all of OUT from memory; in blocks of it all of the LHS comes
+      // from there each time, so that of few parts they are larger.
+      if (most_steps > 0 && k_block < k) {
+        const uk_index_t most = larger(kOutBlockBytes, kOutPartsBytes / ceil_div(k, k_block));
+        n_block = equal_block(n, m_block * out_tile_bytes, most);
+      }
     }
     // A core prefetches by itself, but only so far ahead of each stream of reads, and up to the end
     // of a page. Where tiles wait for memory, two panels side by side may keep more on its way than
@@ -105,12 +112,18 @@ struct Mmt4dWalk {
         const uk_index_t i1 = smaller(i0 + m_block, m);
         for (uk_index_t k_from = 0; k_from == 0 || k_from < k; k_from += k_block) {
           for (uk_index_t j = j0; j < smaller(j0 + n_block, n); ++j) {
-            TilesOfRhs tiles = {
-                {j, k_from, smaller(k_block, k - k_from)}, i0, i1, false, false, {}, false};
+            TilesOfRhs tiles = {{j, k_from, smaller(k_block, k - k_from)},
+                                i0,
+                                i1,
+                                false,
+                                false,
+                                {},
+                                false,
+                                j == j0};
             // Only the first LHS panel finds the RHS panel in memory.
             tiles.prefetch_rhs = prefetch && !(rhs_blocks && i0 > 0);
             if (fetch_next) {
-              tiles.fetch_next = find_next(tiles, k_block, &tiles.next);
+              tiles.fetch_next = find_next(tiles, n_block, k_block, &tiles.next);
               tiles.is_fetched = i0 > 0 || k_from > 0 || j > 0;
             }
             some_tiles(tiles);
@@ -121,16 +134,19 @@ struct Mmt4dWalk {
   }
 
  private:
-  // Where the blocks are of all RHS panels.
-  bool find_next(const TilesOfRhs& tiles, uk_index_t k_block, RhsPart* next) const {
+  // Where blocks are not of one LHS panel each.
+  bool find_next(const TilesOfRhs& tiles, uk_index_t n_block, uk_index_t k_block,
+                 RhsPart* next) const {
+    const uk_index_t j0 = tiles.rhs.j / n_block * n_block;
     *next = {tiles.rhs.j + 1, tiles.rhs.k, 0};
-    if (next->j == n) {
-      next->j = 0;
+    if (next->j == smaller(j0 + n_block, n)) {
+      next->j = j0;
       next->k += k_block;
     }
     if (next->k >= k) {
-      if (tiles.i1 == m) return false;  // after the last one of all
       next->k = 0;
+      if (tiles.i1 == m) next->j = j0 + n_block;  // of the next block
+      if (next->j >= n) return false;             // after the last one of all
     }
     next->k1 = smaller(k_block, k - next->k);
     return true;

@@ -11,7 +11,7 @@ namespace {
 
 // LHS panels for which decoding the RHS first takes as long as it saves, measured on Emerald
 // Rapids; and where flipping signs or a shift is all.
-constexpr uk_index_t kFewLhsPanels = 4, kFewLhsPanelsToFlip = 8;
+constexpr uk_index_t kFewLhsPanels = 4, kFewLhsPanelsToFlip = 6;
 
 // Quarter cycles on a core with two ports that multiply vectors and two that load. An accumulator
 // takes its next product after four cycles, in practice 4.75: eight of them were measured to keep
@@ -152,7 +152,7 @@ class Step {
   }
 
   int cost() const {
-    if (decoded_for_ > 0) return cost_of_blocks(true) + columns_staging() / decoded_for_;
+    if (decoded_for_ > 0) return cost_of_blocks(true) + columns_staging() / (2 * decoded_for_);
     const int plain = cost_of_blocks(false);
     if (row_.origin == UK_ORIGIN_HAND || unit_.lhs_by_lane || dot_.columns_instructions == 0) {
       return plain;
@@ -214,8 +214,9 @@ class Step {
     const int most = ports > loads ? ports : loads, least = ports > loads ? loads : ports;
     const int busy = wide_ ? most : most + least / kOverlap;
     const int chain = dot_.chain * dots_;
-    // On parts of a panel that are few steps each, a wide core is seen to start over, too.
-    const int loop = wide_ && decoded_for_ == 0 ? 0 : kPerLoop;
+    // Where rows are staged, few steps at a time, and there is little else, a wide core notices
+    // too.
+    const int loop = wide_ && (decoded_for_ == 0 || rows_staging() == 0) ? 0 : kPerLoop;
     const int beside = loop + (wide_ ? 0 : rounded_up(kPerLine * bits_read(rows), kLineBits));
     return (busy > chain ? busy : chain) + beside;
   }

@@ -49,12 +49,25 @@ Mmt4dWalk few_rows(uk_index_t m0, int step_cost, int panels) {
           panels};
 }
 
+// Tiles of 16 x 32 floats, whose K makes several blocks, and whose rows do; with limits, as of a
+// decoded RHS, the columns too.
+Mmt4dWalk in_blocks_each_way(bool limited) {
+  Mmt4dWalk walk = {370, 41, 5000, 16, 64, 128, true, false, 0, 1};
+  if (limited) {
+    walk.most_steps = 400;
+    walk.most_lhs_panels = 64;
+    walk.out_tile_bytes = 16 * 32 * 4;
+  }
+  return walk;
+}
+
 // Of a step that costs this much, few_rows waits for memory, takes as long itself, or has more to
 // do.
 constexpr int kCheap = 16, kModerate = 48, kDear = 100;
 
 TEST(Mmt4dWalk, GivesEachTileAllStepsInOrder) {
   std::vector<Mmt4dWalk> walks = {
+      in_blocks_each_way(true),
       few_rows(4, kCheap, 1),
       few_rows(4, kCheap, 2),
       few_rows(4, kDear, 2),
@@ -176,22 +189,34 @@ TEST(Mmt4dWalk, PrefetchesForOneRowThatHasMuchToDo) {
   EXPECT_FALSE(prefetches(few_rows(1, kDear, 2)));
 }
 
-// Tiles of 16 x 32 floats, whose K makes several blocks, and whose rows do.
 TEST(Mmt4dWalk, FetchesEachPanelBesideTheOneBefore) {
-  const Mmt4dWalk walk = {37, 41, 5000, 16, 64, 128, true, false, 0, 1};
-  ASSERT_TRUE(walk.rhs_streams());
-  const std::vector<TilesOfRhs> groups = groups_of(walk);
-  ASSERT_LT(groups[0].i1, walk.m);
-  ASSERT_LT(groups[0].rhs.k1, walk.k);
-  for (size_t at = 0; at + 1 < groups.size(); ++at) {
-    ASSERT_TRUE(groups[at].fetch_next);
-    ASSERT_EQ(at > 0, groups[at].is_fetched);
-    const RhsPart& next = groups[at].next;
-    ASSERT_EQ(groups[at + 1].rhs.j, next.j);
-    ASSERT_EQ(groups[at + 1].rhs.k, next.k);
-    ASSERT_EQ(groups[at + 1].rhs.k1, next.k1);
+  for (const bool limited : {false, true}) {
+    const Mmt4dWalk walk = in_blocks_each_way(limited);
+    ASSERT_TRUE(walk.rhs_streams());
+    const std::vector<TilesOfRhs> groups = groups_of(walk);
+    ASSERT_LT(groups[0].i1, walk.m);
+    ASSERT_LT(groups[0].rhs.k1, walk.k);
+    for (size_t at = 0; at + 1 < groups.size(); ++at) {
+      ASSERT_TRUE(groups[at].fetch_next);
+      ASSERT_EQ(at > 0, groups[at].is_fetched);
+      const RhsPart& next = groups[at].next;
+      ASSERT_EQ(groups[at + 1].rhs.j, next.j);
+      ASSERT_EQ(groups[at + 1].rhs.k, next.k);
+      ASSERT_EQ(groups[at + 1].rhs.k1, next.k1);
+    }
+    ASSERT_FALSE(groups.back().fetch_next);
   }
-  ASSERT_FALSE(groups.back().fetch_next);
+}
+
+// Where sums of rows are kept beside a decoded RHS they are of these LHS panels and this part of K.
+TEST(Mmt4dWalk, SaysWhereOtherPartsOfTheLhsStart) {
+  const std::vector<TilesOfRhs> groups = groups_of(in_blocks_each_way(true));
+  ASSERT_TRUE(groups[0].starts_lhs);
+  for (size_t at = 1; at < groups.size(); ++at) {
+    const bool same =
+        groups[at].i0 == groups[at - 1].i0 && groups[at].rhs.k == groups[at - 1].rhs.k;
+    ASSERT_EQ(!same, groups[at].starts_lhs);
+  }
 }
 
 TEST(FetchShare, CoversAllBytesInTurn) {
@@ -215,13 +240,21 @@ TEST(FetchShare, CoversAllBytesInTurn) {
 }
 
 TEST(Mmt4dWalk, LimitsBlocks) {
-  Mmt4dWalk walk = {370, 4, 5000, 16, 64, 128, true, false, 0, 1};
-  walk.most_steps = 1000;
-  walk.most_lhs_panels = 3;
-  for (const TilesOfRhs& tiles : groups_of(walk)) {
-    ASSERT_LE(tiles.rhs.k1, 1000);
-    ASSERT_LE(tiles.i1 - tiles.i0, 3);
+  const Mmt4dWalk walk = in_blocks_each_way(true);
+  const std::vector<TilesOfRhs> groups = groups_of(walk);
+  for (const TilesOfRhs& tiles : groups) {
+    ASSERT_LE(tiles.rhs.k1, walk.most_steps);
+    ASSERT_LE(tiles.i1 - tiles.i0, walk.most_lhs_panels);
   }
+  // OUT stays in L2 until it has all parts of K.
+  const auto second_part = std::find_if(groups.begin(), groups.end(),
+                                        [](const TilesOfRhs& tiles) { return tiles.rhs.k > 0; });
+  const uk_index_t columns = second_part - groups.begin();
+  ASSERT_LT(columns, walk.n);
+  const uk_index_t out_bytes = columns * groups[0].i1 * walk.out_tile_bytes;
+  EXPECT_LE(out_bytes, kOutBlockBytes);
+  EXPECT_GT(out_bytes, kOutBlockBytes / 2);
+  EXPECT_EQ(0, second_part->rhs.j);
 }
 
 // Tiles of 16 x 32 floats, and an RHS of 41 panels, of which several make a block.
