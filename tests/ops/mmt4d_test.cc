@@ -569,11 +569,10 @@ TEST_P(Mmt4dOnDecodedRhs, Counts) {
       check_counts(kLhsPanels, 2, long_k, accumulate, Strides::kLoose);
       check_counts(uk::kSummedLhsPanels + 2, 3, 3, accumulate, Strides::kLoose);
       if (row->m0 <= 6) {
-        // Several blocks each way, of OUT too; and an RHS too large for the caches.
+        // Several blocks of OUT and K; and an RHS too large for the caches.
         const uk_index_t out_tile_bytes = uk_index_t{tile.m0} * tile.n0 * 4;
-        const uk_index_t lhs_panels = uk::kSummedLhsPanels + 2;
-        const uk_index_t out_panels = uk::kOutPartsBytes / 2 / (lhs_panels * out_tile_bytes) + 2;
-        check_counts(lhs_panels, out_panels, long_k, accumulate, Strides::kLoose);
+        const uk_index_t out_panels = uk::kOutPartsBytes / 2 / (kLhsPanels * out_tile_bytes) + 2;
+        check_counts(kLhsPanels, out_panels, long_k, accumulate, Strides::kLoose);
         const uk_index_t k = 200, n = kBeyondCaches / (k * rhs_step_bytes(tile)) + 1;
         check_counts(kLhsPanels, n, k, accumulate, Strides::kDense);
       }
