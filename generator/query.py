@@ -187,10 +187,10 @@ def l3_feeds_tiles(arch: str, cpu: str) -> bool:
 
 @cache
 def takes_decoded_rhs(row: Row) -> bool:
-    """Whether the library has a second function of the tile, for that."""
+    """Whether the library has a function of the tile for that."""
     tile = row.tile
     assert isinstance(tile, Tile)
-    if row.numerics not in SPLITTABLE:  # of these some are there by hand alone
+    if row.numerics not in SPLITTABLE:  # of others some, by hand, have no primitive here
         return False
     primitive = choose_primitive(tile)
     if row.origin == "hand":

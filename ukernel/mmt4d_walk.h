@@ -105,8 +105,8 @@ struct Mmt4dWalk {
     // An RHS panel that came only when its first tile reads it would keep that tile waiting, while
     // the memory would idle beside the others. So all tiles of a panel fetch a part of the next.
     const bool fetch_next = prefetch && m > 1 && !rhs_blocks;
-    // Either the blocks are of one LHS panel, or they are of all RHS panels, or there is one LHS
-    // panel.
+    // Blocks are of one LHS panel where L3 feeds tiles, else of all RHS panels, unless parts of K
+    // are many; or there is one LHS panel.
     for (uk_index_t j0 = 0; j0 < n; j0 += n_block) {
       for (uk_index_t i0 = 0; i0 < m; i0 += m_block) {
         const uk_index_t i1 = smaller(i0 + m_block, m);
