@@ -67,15 +67,11 @@ struct S8S4 : TwoRowsOf4<S32Columns> {
 UK_MMT4D_BODY(s8s8s32, S8S8)
 UK_MMT4D_BODY(s8s4s32, S8S4)
 
-template <int M0, int N0, int K0>
-UK_INLINE void mmt4d_u8s8s32(void* out, const void* lhs, const void* rhs, uk_index_t k1,
-                             uint32_t flags, const uk_tile_context_t& context) {
-  if constexpr (K0 == 4) {
-    mmt4d_tile<U8S8Dot, M0, N0, K0>(out, lhs, rhs, k1, flags, context);
-  } else {
-    mmt4d_tile<U8S8, M0, N0, K0>(out, lhs, rhs, k1, flags, context);
-  }
-}
+template <int K0>
+struct U8S8Of : U8S8 {};
+template <>
+struct U8S8Of<U8S8Dot::kK0> : U8S8Dot {};
+UK_MMT4D_BODY(u8s8s32, U8S8Of<K0>)
 
 }  // namespace
 

@@ -135,13 +135,7 @@ template <int K0>
 struct S8S8Of : S16Pairs<Avx512WidenedOperands<Avx512WidenS8>> {};
 template <>
 struct S8S8Of<S8S8::kK0> : S8S8 {};
-template <int M0, int N0, int K0>
-constexpr int decoded_step_s8s8s32 = decoded_rhs_step<S8S8Of<K0>, M0, N0>();
-template <int M0, int N0, int K0, bool kOnDecodedRhs>
-UK_INLINE void mmt4d_s8s8s32(void* out, const void* lhs, const void* rhs, uk_index_t k1,
-                             uint32_t flags, const uk_tile_context_t& context) {
-  mmt4d_tile<S8S8Of<K0>, M0, N0, K0, kOnDecodedRhs>(out, lhs, rhs, k1, flags, context);
-}
+UK_MMT4D_BODY(s8s8s32, S8S8Of<K0>)
 
 }  // namespace
 
