@@ -464,7 +464,19 @@ std::vector<Mmt4dTypeAtLevel> types_on_decoded_rhs() {
   return all;
 }
 
-class Mmt4dOnDecodedRhs : public Mmt4dAtLevel {};
+class Mmt4dOnDecodedRhs : public Mmt4dAtLevel {
+ protected:
+  static constexpr uk_index_t kLhsPanels = 9;  // for which any of them are decoded once
+
+  void check_counts(const uk_tile_row_t& row, uk_index_t m, uk_index_t n, uk_index_t k,
+                    uint32_t accumulate, Strides strides) const {
+    const uk_tile_sizes_t tile = {row.m0, row.n0, row.k0};
+    const Case c = {row.flags | accumulate, m, n, k, tile, strides, Edge::end, "random"};
+    check(c, cpu.data());
+    if (strides == Strides::kZeroForInputs) return;
+    check_unpacked(c, m * tile.m0 - tile.m0 / 2, n * tile.n0 - 3, cpu.data());
+  }
+};
 
 // The scalar path has no prefetch.
 class Mmt4dTilesAtLevel : public Mmt4dAtLevel {};
@@ -543,38 +555,39 @@ TEST_P(Mmt4dTilesAtLevel, UnpackedOutOfBlocksOfK) {
   }
 }
 
-// A longer RHS panel than the op has decoded in its stack at a time, and more LHS panels than have
-// the sums of their rows there.
-TEST_P(Mmt4dOnDecodedRhs, Counts) {
+TEST_P(Mmt4dOnDecodedRhs, FewSteps) {
   UK_SKIP_WITHOUT_LEVEL(GetParam().isa);
   for (const uk_tile_row_t* row : rows_on_decoded_rhs(GetParam())) {
-    constexpr uk_index_t kLhsPanels = 9;
     ASSERT_TRUE(uk::decodes_rhs_once(*row, kLhsPanels, 2, cpu.data())) << row->symbol;
+    for (const uint32_t accumulate : {0u, UK_MMT4D_ACCUMULATE}) {
+      for (const Strides strides : kAllStrides) {
+        check_counts(*row, kLhsPanels, 2, 3, accumulate, strides);
+      }
+      // More LHS panels than have the sums of their rows in the op's stack at a time.
+      check_counts(*row, uk::kSummedLhsPanels + 2, 3, 3, accumulate, Strides::kLoose);
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
+// A longer RHS panel than the op has decoded in its stack at a time; so many that OUT is in blocks,
+// too; and an RHS too large for the caches.
+TEST_P(Mmt4dOnDecodedRhs, BlocksOfKAndOut) {
+  UK_SKIP_WITHOUT_LEVEL(GetParam().isa);
+  for (const uk_tile_row_t* row : rows_on_decoded_rhs(GetParam())) {
     const uk_index_t decoded_step = uk::on_decoded_rhs_of_row(*row)->step_bytes;
     ASSERT_GT(decoded_step, 0) << row->symbol;
     ASSERT_LE(decoded_step, uk::kDecodedPanelBytes) << row->symbol;
     const uk_index_t long_k = uk::kDecodedPanelBytes / decoded_step + 1;
-    const uk_tile_sizes_t tile = {row->m0, row->n0, row->k0};
-    const auto check_counts = [&](uk_index_t m, uk_index_t n, uk_index_t k, uint32_t accumulate,
-                                  Strides strides) {
-      const Case c = {row->flags | accumulate, m, n, k, tile, strides, Edge::end, "random"};
-      check(c, cpu.data());
-      if (strides == Strides::kZeroForInputs) return;
-      check_unpacked(c, m * tile.m0 - tile.m0 / 2, n * tile.n0 - 3, cpu.data());
-    };
     for (const uint32_t accumulate : {0u, UK_MMT4D_ACCUMULATE}) {
-      for (const Strides strides : kAllStrides) {
-        check_counts(kLhsPanels, 2, 3, accumulate, strides);
-      }
-      check_counts(kLhsPanels, 2, long_k, accumulate, Strides::kLoose);
-      check_counts(uk::kSummedLhsPanels + 2, 3, 3, accumulate, Strides::kLoose);
+      check_counts(*row, kLhsPanels, 2, long_k, accumulate, Strides::kLoose);
       if (row->m0 <= 6) {
-        // Several blocks of OUT and K; and an RHS too large for the caches.
-        const uk_index_t out_tile_bytes = uk_index_t{tile.m0} * tile.n0 * 4;
+        const uk_index_t out_tile_bytes = uk_index_t{row->m0} * row->n0 * 4;
         const uk_index_t out_panels = uk::kOutPartsBytes / 2 / (kLhsPanels * out_tile_bytes) + 2;
-        check_counts(kLhsPanels, out_panels, long_k, accumulate, Strides::kLoose);
-        const uk_index_t k = 200, n = kBeyondCaches / (k * rhs_step_bytes(tile)) + 1;
-        check_counts(kLhsPanels, n, k, accumulate, Strides::kDense);
+        check_counts(*row, kLhsPanels, out_panels, long_k, accumulate, Strides::kLoose);
+        const uk_index_t k = 200, step_bytes = rhs_step_bytes({row->m0, row->n0, row->k0});
+        check_counts(*row, kLhsPanels, kBeyondCaches / (k * step_bytes) + 1, k, accumulate,
+                     Strides::kDense);
       }
       if (HasFatalFailure()) return;
     }
