@@ -214,7 +214,7 @@ class BlockShape:
         if self.plan.reads_vectors:
             if self.plan.staged_parts > 1:
                 return []  # each part is read where it is needed
-            load = self._vector_at(vector * p.isa.vector_bytes)
+            load = self._staged_vector(vector)
         else:
             units = self.plan.spread * min(self.plan.vector_columns,
                                            self.columns - vector * self.plan.vector_columns)
@@ -222,9 +222,11 @@ class BlockShape:
                          _offset("columns", vector * p.operand_lanes * p.rhs_unit_bytes))
         return [Statement(f"units_{vector}", load)]
 
-    def _vector_at(self, offset: int) -> str:
-        size = self.p.isa.vector_bytes
-        return f"load_{size * 8}<{size}>({_offset('columns', offset)})"
+    def _staged_vector(self, vector: int, part: int = 0, dot: int = 0) -> str:
+        """The load of a part of a vector of columns, one of those put together before."""
+        plan, size = self.plan, self.p.isa.vector_bytes
+        slice_bytes = plan.column_step // plan.units // plan.staged_parts
+        return _load(1, size, 1, _offset("columns", (dot * plan.staged_parts + part) * slice_bytes + vector * size))
 
     def _suffix(self, part: int) -> str:
         return f"_{part}" if self.p.parts > 1 else ""
@@ -233,8 +235,7 @@ class BlockShape:
         p = self.p
         name = f"columns_{vector}{self._suffix(part)}"
         if self.plan.staged_parts > 1:
-            vectors = self.plan.operand_vectors(self.plan.tile.n0)
-            return _applied((p.operand,), name, self._vector_at((part * vectors + vector) * p.isa.vector_bytes))
+            return _applied((p.operand,), name, self._staged_vector(vector, part))
         steps = () if self.plan.reads_decoded else p.decode[part]
         return _applied((*steps, p.operand), name, f"units_{vector}")
 
@@ -387,15 +388,9 @@ class BlockShape:
             for part in range(p.parts):
                 statements += self.columns_statements(operand, part)
             return statements
-        size = p.isa.vector_bytes
-        found = []
-        for part in range(p.parts):
-            slice_bytes = plan.column_step // plan.units // p.parts
-            at = (dot * p.parts + part) * slice_bytes + operand * size
-            load = _load(1, size, 1, _offset("columns", at))
-            found.append(Statement(f"columns_{operand}{self._suffix(part)}",
-                                   p.operand.format(x=load)))
-        return found
+        return [Statement(f"columns_{operand}{self._suffix(part)}",
+                          p.operand.format(x=self._staged_vector(operand, part, dot)))
+                for part in range(p.parts)]
 
     def step_of_vectors(self) -> list[str]:
         """A k step's statements."""
@@ -740,7 +735,7 @@ class TileSource:
     def runs_in_parts(self) -> bool:
         """Whether all blocks run on a few steps, then on the next ones, adding to their results."""
         prefetches_own = self.shares_prefetch and not self.plan.on_decoded_rhs
-        return (self.plan.stages and not self.plan.stages_in_block) or prefetches_own
+        return self.plan.stages_for_blocks or prefetches_own
 
     @property
     def context(self) -> str:
@@ -757,10 +752,9 @@ class TileSource:
         the results can wait in memory while a few steps come in."""
         plan = self.plan
         reread = any(block.row for block in plan.blocks)
-        by_tile = plan.stages and not plan.stages_in_block
         p = plan.primitive
         out_holds_sums = p.acc_rows * p.lanes * _out_bytes(plan) == p.isa.vector_bytes
-        return reread and not plan.stages_rhs and (by_tile or out_holds_sums)
+        return reread and not plan.stages_rhs and (plan.stages_for_blocks or out_holds_sums)
 
     def prefetch_blocks(self, block: Block) -> int:
         """How many blocks share the prefetching that this one takes part in, 0 if it does not: one

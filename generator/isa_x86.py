@@ -348,8 +348,8 @@ def _integer_primitives(isa: Isa) -> list[Primitive]:
                     dot = n.vnni_dot("dpbusd", infix, "{a}", "{b}")
                     rhs = _Element(rhs.unit_bytes, None, (), Cost())
                 else:
-                    dot = {**n.vnni_dot("dpbusd", infix, "{b}", "{a}"), "registers": 1, "decode_constants": 1,  # sign bits
-                           **n.row_sums(rhs.offset, True, infix)}
+                    dot = {**n.vnni_dot("dpbusd", infix, "{b}", "{a}"), **n.row_sums(rhs.offset, True, infix),
+                           "registers": 1, "decode_constants": 1}  # sign bits
                     if isa is AVX512_VNNI and kind.name == "s8s8s32":
                         dot |= {"block_row_sums": "sum_rows<{rows}>({sums}, {p})",
                                 "panel_row_sums": "sum_panel<{rows}>({panel}, {bytes})",

@@ -214,8 +214,8 @@ class Primitive:
     keep_order: Literal["", "several", "always"] = ""
     embeds_broadcast: bool = False  # compilers make the broadcast of a row an operand of the dot
     registers: int = 0  # that a dot needs beside its operands: temporaries and constants
-    decode_constants: int = 0  # of these, what decoding takes alone
     decode_registers: int = 0  # likewise the decoding of columns
+    decode_constants: int = 0  # of `registers`, those that decoding alone takes
     decodes_side_by_side: bool = False  # compilers decode all columns at a time: a register more for each
     # By core, where measured: cycles of a dot to each of CHAINS sums in turns, with nothing beside them.
     dot_cycles: dict[str, tuple[float, ...]] = field(default_factory=dict)

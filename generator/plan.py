@@ -236,6 +236,11 @@ class Plan:
         return self.stages_lhs and not self.stages_rhs and len(self.blocks) == 1
 
     @property
+    def stages_for_blocks(self) -> bool:
+        """What all of them read, a part at a time."""
+        return self.stages and not self.stages_in_block
+
+    @property
     def reads_vectors(self) -> bool:
         """Whether columns are read as vectors that were put together before, not as they lie in the panel."""
         return self.stages_rhs or self.on_decoded_rhs
@@ -259,8 +264,7 @@ class Plan:
     @property
     def shares_row_sums(self) -> bool:
         """Whether what it sums of its rows' panel is kept beside the decoded RHS, by an op. Not sums of parts."""
-        in_parts = self.stages and not self.stages_in_block
-        return (self.on_decoded_rhs and self.primitive.sums_rows_before and not in_parts
+        return (self.on_decoded_rhs and self.primitive.sums_rows_before and not self.stages_for_blocks
                 and self.tile.m0 <= SHARED_ROW_SUMS)
 
     @property
@@ -279,8 +283,7 @@ class Plan:
     def f32_scratch(self) -> bool:
         """The accumulators of a staged tile pass through memory: not through a 16-bit OUT, unless
         they are rounded to it at every step."""
-        return (self.stages and not self.stages_in_block
-                and self.primitive.numerics.endswith("f32acc"))
+        return self.stages_for_blocks and self.primitive.numerics.endswith("f32acc")
 
     @property
     def vector_columns(self) -> int:

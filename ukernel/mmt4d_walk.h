@@ -30,10 +30,10 @@ struct TilesOfRhs {
   uk_index_t i0, i1;
   // Of tiles that can fetch for others: whether each should fetch its share of `next`, which the
   // tiles after them need, and whether tiles before them were to fetch this part.
-  bool fetch_next, is_fetched;
-  RhsPart next;
-  bool prefetch_rhs;  // of other tiles, whether the first should fetch the part beside its dots
-  bool starts_lhs;    // the first tiles in a row with these parts of their LHS panels
+  bool fetch_next = false, is_fetched = false;
+  RhsPart next = {};
+  bool prefetch_rhs = false;  // of others, whether the first should fetch it beside its dots
+  bool starts_lhs = false;    // the first tiles in a row with these parts of their LHS panels
 };
 
 // What one of `tiles` tiles, of k1 steps each, fetches of `bytes` from `from` on.
@@ -108,22 +108,17 @@ struct Mmt4dWalk {
     // Blocks are of one LHS panel where L3 feeds tiles, else of all RHS panels, unless parts of K
     // are many; or there is one LHS panel.
     for (uk_index_t j0 = 0; j0 < n; j0 += n_block) {
+      const uk_index_t j1 = smaller(j0 + n_block, n);
       for (uk_index_t i0 = 0; i0 < m; i0 += m_block) {
         const uk_index_t i1 = smaller(i0 + m_block, m);
         for (uk_index_t k_from = 0; k_from == 0 || k_from < k; k_from += k_block) {
-          for (uk_index_t j = j0; j < smaller(j0 + n_block, n); ++j) {
-            TilesOfRhs tiles = {{j, k_from, smaller(k_block, k - k_from)},
-                                i0,
-                                i1,
-                                false,
-                                false,
-                                {},
-                                false,
-                                j == j0};
+          for (uk_index_t j = j0; j < j1; ++j) {
+            TilesOfRhs tiles = {{j, k_from, smaller(k_block, k - k_from)}, i0, i1};
+            tiles.starts_lhs = j == j0;
             // Only the first LHS panel finds the RHS panel in memory.
             tiles.prefetch_rhs = prefetch && !(rhs_blocks && i0 > 0);
             if (fetch_next) {
-              tiles.fetch_next = find_next(tiles, n_block, k_block, &tiles.next);
+              tiles.fetch_next = find_next(tiles, j0, j1, k_block, &tiles.next);
               tiles.is_fetched = i0 > 0 || k_from > 0 || j > 0;
             }
             some_tiles(tiles);
@@ -134,19 +129,18 @@ struct Mmt4dWalk {
   }
 
  private:
-  // Where blocks are not of one LHS panel each.
-  bool find_next(const TilesOfRhs& tiles, uk_index_t n_block, uk_index_t k_block,
+  // In a block of RHS panels j0 ... j1 - 1; where blocks are not of one LHS panel each.
+  bool find_next(const TilesOfRhs& tiles, uk_index_t j0, uk_index_t j1, uk_index_t k_block,
                  RhsPart* next) const {
-    const uk_index_t j0 = tiles.rhs.j / n_block * n_block;
     *next = {tiles.rhs.j + 1, tiles.rhs.k, 0};
-    if (next->j == smaller(j0 + n_block, n)) {
+    if (next->j == j1) {
       next->j = j0;
       next->k += k_block;
     }
     if (next->k >= k) {
       next->k = 0;
-      if (tiles.i1 == m) next->j = j0 + n_block;  // of the next block
-      if (next->j >= n) return false;             // after the last one of all
+      if (tiles.i1 == m) next->j = j1;  // of the next block
+      if (next->j == n) return false;   // after the last one of all
     }
     next->k1 = smaller(k_block, k - next->k);
     return true;

@@ -55,7 +55,7 @@ Mmt4dWalk in_blocks_each_way(bool limited) {
   Mmt4dWalk walk = {370, 41, 5000, 16, 64, 128, true, false, 0, 1};
   if (limited) {
     walk.most_steps = 400;
-    walk.most_lhs_panels = 64;
+    walk.most_lhs_panels = 10;  // fewer than fit the cache
     walk.out_tile_bytes = 16 * 32 * 4;
   }
   return walk;
