@@ -126,6 +126,38 @@ UK_DEFINE_PEAK_LOOP(uk_peak_loop_nibbles_ymm, UK_YMM_SET_UP, UK_NIBBLES(UK_NIBBL
 UK_DEFINE_PEAK_LOOP(uk_peak_loop_nibbles_zmm, UK_ZMM_SET_UP, UK_NIBBLES(UK_NIBBLES_ZMM),
                     "vzeroupper\n")
 
+// Registers of 16 rows of 64 bytes: four accumulators, as a product takes 52 cycles and begins 16
+// after the last one; and two operands, of which all rows are alike.
+#define UK_TILE_ACCUMULATORS "0,1,2,3"
+constexpr int kTiles = 16;
+struct TileShapes {
+  uint8_t palette, start_row, reserved[14];
+  uint16_t row_bytes[16];
+  uint8_t rows[16];
+};
+constexpr TileShapes kTileShapes = {
+    1, 0, {}, {64, 64, 64, 64, 64, 64, 64, 64}, {16, 16, 16, 16, 16, 16, 16, 16}};
+#define UK_FOUR_OPERANDS UK_OPERAND_PATTERN, UK_OPERAND_PATTERN, UK_OPERAND_PATTERN, UK_OPERAND_PATTERN
+constexpr uint32_t kTileRow[16] = {UK_FOUR_OPERANDS, UK_FOUR_OPERANDS, UK_FOUR_OPERANDS,
+                                   UK_FOUR_OPERANDS};
+#define UK_DEFINE_TILE_LOOP(symbol, mnemonic)                                                      \
+  extern "C" __attribute__((noinline)) void symbol(uint64_t rounds) {                              \
+    __asm__ volatile("ldtilecfg %1\n" UK_FOR_EACH(UK_TILE_ACCUMULATORS, "tilezero %%tmm\\a\n")     \
+                     "tileloadd (%2,%3,1), %%tmm6\n"                                               \
+                     "tileloadd (%2,%3,1), %%tmm7\n"                                               \
+                     ".p2align 6\n"                                                                \
+                     "1:\n.rept 4\n" UK_FOR_EACH(UK_TILE_ACCUMULATORS,                             \
+                                                 mnemonic " %%tmm7, %%tmm6, %%tmm\\a\n") ".endr\n" \
+                     "dec %0\n"                                                                    \
+                     "jnz 1b\n"                                                                    \
+                     "tilerelease\n"                                                               \
+                     : "+r"(rounds)                                                                \
+                     : "m"(kTileShapes), "r"(kTileRow), "r"(uint64_t{0})                           \
+                     : "cc", "memory");                                                            \
+  }
+UK_DEFINE_TILE_LOOP(uk_peak_loop_dot_s8_tmm, "tdpbssd")
+UK_DEFINE_TILE_LOOP(uk_peak_loop_dot_bf16_tmm, "tdpbf16ps")
+
 // Loads whose values nobody uses still take place. Each pass ends where its blocks end; prefetches
 // run on past it, which does not fault.
 #define UK_DEFINE_READ_LOOP(symbol, offsets, load, prefetch)                      \
@@ -263,6 +295,9 @@ constexpr Row kRows[] = {
     UK_PEAK_LOOP("avx512_vnni", kWords, "vpdpwssd zmm", kZmm, 32, uk_peak_loop_dot_s16_zmm),
     UK_PEAK_LOOP("avx512_bf16", kBf16, "vdpbf16ps zmm", kZmm, 32, uk_peak_loop_dot_bf16_zmm),
     UK_PEAK_LOOP("avx512_fp16", kF16Sums, "vfmadd231ph zmm", kZmm, 32, uk_peak_loop_fma_f16_zmm),
+    UK_PEAK_LOOP("amx_int8", kBytes, "tdpbssd tmm", kTiles, 16 * 16 * 64, uk_peak_loop_dot_s8_tmm),
+    UK_PEAK_LOOP("amx_bf16", kBf16, "tdpbf16ps tmm", kTiles, 16 * 16 * 32,
+                 uk_peak_loop_dot_bf16_tmm),
 };
 
 double seconds_per_round(const PeakLoop& loop) {
@@ -295,7 +330,9 @@ std::vector<const Row*> fastest_rows() {
 // The level whose instructions a level uses where it has none of its own, NULL if there is none.
 const char* level_below(const std::string& isa) {
   if (isa == "avx_vnni") return "avx2_fma";
-  if (isa == "avx512_vnni" || isa == "avx512_bf16" || isa == "avx512_fp16") return "avx512_base";
+  for (const char* on_base : {"avx512_vnni", "avx512_bf16", "avx512_fp16", "amx_int8", "amx_bf16"}) {
+    if (isa == on_base) return "avx512_base";
+  }
   return nullptr;
 }
 

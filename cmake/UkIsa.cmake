@@ -9,6 +9,8 @@ set(UK_FLAGS_x86_64_avx512_base
 set(UK_FLAGS_x86_64_avx512_vnni ${UK_FLAGS_x86_64_avx512_base} -mavx512vnni)
 set(UK_FLAGS_x86_64_avx512_bf16 ${UK_FLAGS_x86_64_avx512_base} -mavx512bf16)
 set(UK_FLAGS_x86_64_avx512_fp16 ${UK_FLAGS_x86_64_avx512_base} -mavx512fp16)
+set(UK_FLAGS_x86_64_amx_int8 ${UK_FLAGS_x86_64_avx512_base} -mamx-tile -mamx-int8)
+set(UK_FLAGS_x86_64_amx_bf16 ${UK_FLAGS_x86_64_avx512_base} -mamx-tile -mamx-bf16)
 
 # Each extension on top of Armv8.2, the first that may have it and the least for which GCC's
 # <arm_neon.h> has its intrinsics. What 8.1 and 8.2 themselves add is for atomics, checksums and by

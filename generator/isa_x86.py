@@ -503,3 +503,5 @@ PRIMITIVES: dict[str, list[Primitive]] = {
                _float_primitives(isa) + _integer_primitives(isa))
     for isa in ISAS.values()
 }
+# Tiles of AMX are of whole registers, all of them by hand.
+PRIMITIVES |= {"amx_int8": [], "amx_bf16": []}

@@ -49,6 +49,7 @@ class Level:
     s16_dot: int
     byte_dot: int
     byte_flip: int
+    tile_steps: int
     wide: int
     panels: int
     l3_feeds: int

@@ -26,12 +26,15 @@ _OVERLAP, _LONE_VECTOR_LOADS = 8, 4
 _PER_STAGED_VECTOR = 6
 _STEPS_PER_SUMMED_LANE = 64
 _LINE_BITS = 64 * 8
+_TILE_ROWS, _PER_TILE_PRODUCT, _PER_TILE_OF_COLUMNS, _PER_TILE_OF_ROWS = 16, 19, 23, 8
+_PER_TRANSPOSED_TILE, _PER_TRANSPOSED_TILE_OF_ONE = 82, 70
 _MULTIPLY_ADD_CHAIN, _INTEGER_ADD_CHAIN = 19, 4
 _ROUNDING_INSTRUCTIONS, _ROUNDING_CHAIN = 8, 160
 
 _LARGE = 1 << 20  # what an unknown size counts as
-_FEW_LHS_PANELS, _FEW_LHS_PANELS_TO_FLIP = 4, 6
+_FEW_LHS_PANELS, _FEW_LHS_PANELS_TO_FLIP, _FEW_RHS_PANELS = 4, 6, 1
 _SLOW = 4  # times as long: a dot of the one level that CPUs are slow at
+_FEW_ROWS_OF_TILES, _MOSTLY_PADDING = 3, 16
 
 
 # ---------------------------------------------------------------- rows
@@ -190,7 +193,8 @@ def takes_decoded_rhs(row: Row) -> bool:
     """Whether the library has a function of the tile for that."""
     tile = row.tile
     assert isinstance(tile, Tile)
-    if row.numerics not in SPLITTABLE:  # of others some, by hand, have no primitive here
+    multiplies_tiles = library.levels(tile.arch)[tile.isa].tile_steps > 0
+    if row.numerics not in SPLITTABLE or multiplies_tiles:  # of others some, by hand, have no primitive here
         return False
     primitive = choose_primitive(tile)
     if row.origin == "hand":
@@ -207,12 +211,28 @@ def _decodes_rhs_once(row: Row, level: Level, m: int, n: int) -> bool:
     return not ((flips or shifts) and m <= _FEW_LHS_PANELS_TO_FLIP) and not (flips and n == 1)
 
 
+def _decodes_lhs_once(level: Level, n: int) -> bool:
+    return level.tile_steps > 0 and n > _FEW_RHS_PANELS
+
+
+def _cost_of_tiles(tile: Tile, level: Level, decoded_for: int) -> int:
+    rows, columns = -(-tile.m0 // _TILE_ROWS), -(-tile.n0 // _TILE_ROWS)
+    products = _PER_TILE_PRODUCT * rows * columns
+    loads = _PER_TILE_OF_COLUMNS * columns + _PER_TILE_OF_ROWS * rows
+    transposing = (_PER_TRANSPOSED_TILE * rows // decoded_for if decoded_for
+                   else _PER_TRANSPOSED_TILE_OF_ONE * rows)
+    return -(-4 * (max(products, loads) + transposing) // level.tile_steps)
+
+
 @cache
 def step_cost(row: Row, wide: bool, decoded_for: int = 0) -> int:
-    """With a number of LHS panels other than 0, those of the RHS are decoded once for all of them."""
+    """With a number of panels other than 0, those of the operand that it decodes are decoded once for so many
+    of the other."""
     tile = row.tile
     assert isinstance(tile, Tile)
     level = library.levels(tile.arch)[tile.isa]
+    if level.tile_steps:
+        return _cost_of_tiles(tile, level, decoded_for)
     lhs_bits, rhs_bits, lane_bits = BITS[tile.type.lhs], BITS[tile.type.rhs], _lane_bits(row, level)
     vector_bits = level.vector_bytes * 8
     per_columns_instruction = _PER_INSTRUCTION if level.lhs_by_lane else _PER_COLUMNS_INSTRUCTION
@@ -290,11 +310,13 @@ def _order(row: Row, arch: str, cpu: str, m: int, n: int, k: int) -> tuple:
 
     lhs_panels = -(-m // tile.m0) if m > 0 else _LARGE
     rhs_panels = -(-n // tile.n0) if n > 0 else _LARGE
-    decodes_once = (not l3_feeds_tiles(arch, cpu)
-                    and _decodes_rhs_once(row, library.levels(arch)[tile.isa], lhs_panels, rhs_panels))
-    step = step_cost(row, is_wide(arch, cpu), lhs_panels if decodes_once else 0)
-    cost = (tiles(m, tile.m0) * tiles(n, tile.n0) * tiles(k, tile.k0)
-            * float(step * (_SLOW if _is_slow(row, level_of_cpu(arch, cpu)) else 1)))
+    level = library.levels(arch)[tile.isa]
+    decodes_rhs = not l3_feeds_tiles(arch, cpu) and _decodes_rhs_once(row, level, lhs_panels, rhs_panels)
+    decoded_for = lhs_panels if decodes_rhs else rhs_panels if _decodes_lhs_once(level, rhs_panels) else 0
+    step = step_cost(row, is_wide(arch, cpu), decoded_for)
+    mostly_pads = level.tile_steps > 1 and 0 < m <= _FEW_ROWS_OF_TILES
+    step *= (_SLOW if _is_slow(row, level_of_cpu(arch, cpu)) else 1) * (_MOSTLY_PADDING if mostly_pads else 1)
+    cost = tiles(m, tile.m0) * tiles(n, tile.n0) * tiles(k, tile.k0) * float(step)
     padded = (tiles(m if m > 0 else _LARGE, tile.m0) * tile.m0
               * tiles(n if n > 0 else _LARGE, tile.n0) * tile.n0)
     return cost, padded, -tile.m0 * tile.n0, tile.m0 + tile.n0, -tile.n0, -tile.k0

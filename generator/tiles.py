@@ -40,6 +40,7 @@ _NARROW_TO_SQUARE = (1, 2, 4, 8, 16)
 # vectors to hide the latency of a multiplication.
 _LITTLE_PADDING = (9, 13)
 _SHAPES = (*_every(_NARROW_TO_SQUARE, (8, 16, 32)), *_every(_LITTLE_PADDING, (32,)), "6x16", "14x32", "1x64")
+_AMX_SHAPES = ("32x32",)  # two by two of its registers
 _SHAPES_F64 = (*_every(_NARROW_TO_SQUARE, (4, 8, 16)), *_every(_LITTLE_PADDING, (16,)), "6x8", "14x16", "1x32")
 _SHAPES_ROUNDING_EACH_STEP = (*_every(_NARROW_TO_SQUARE, (8, 16)), "1x64")
 
@@ -51,6 +52,8 @@ _X86_64 = (
     Wanted(("f16f16f16",), _every(_NARROW_TO_SQUARE, (32,)), (1,)),
     Wanted(("s8s8s32", "u8s8s32"), _SHAPES, (2, 4)),
     Wanted(("s8s8s32",), ("12x32",), (4,)),
+    Wanted(("s8s8s32", "u8s8s32"), _AMX_SHAPES, (4,)),
+    Wanted(("bf16bf16f32",), _AMX_SHAPES, (2,)),
     Wanted(("s16s16s32", "s16s8s32"), _SHAPES, (2,)),
     Wanted(("s16u4s32", "s8s4s32"), _SHAPES, (8,)),
 )

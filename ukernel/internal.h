@@ -68,7 +68,7 @@ Function* function_of(const uk_tile_row_t* row) {
 uk_mmt4d_strided_tile_fn* strided_tile_of_row(const uk_tile_row_t& row);
 
 // Of a row of the table, NULL if its tile has no such function.
-const uk_tile_on_decoded_rhs_t* on_decoded_rhs_of_row(const uk_tile_row_t& row);
+const uk_tile_on_decoded_t* on_decoded_of_row(const uk_tile_row_t& row);
 
 // K is split only where the accumulator holds the exact intermediate result.
 inline bool can_split_k(const uk_tile_row_t& row) {
@@ -86,7 +86,7 @@ bool row_is_slow(const uk_tile_row_t& row, const uint64_t* cpu_data);
 // A level's vectors, as the columns of ukernel/isa.inc that the query and the walk read.
 struct VectorUnit {
   int registers, bytes, lhs_by_lane, fma, f16_fma, bf16_dot, s16_k, s16_dot, byte_dot, byte_flip,
-      wide, panels, l3_feeds;
+      tile_steps, wide, panels, l3_feeds;
 };
 
 // Of the level of a tile function row of the table.
@@ -100,14 +100,22 @@ inline bool l3_feeds_tiles(const uint64_t* cpu_data) {
   return least_of_levels(cpu_data, &VectorUnit::l3_feeds) == 2;
 }
 
+// Steps of K that an instruction of a row takes together: the bounds of parts of K are theirs.
+inline uk_index_t steps_at_a_time(const uk_tile_row_t& row) {
+  return larger(vector_unit_of_row(row).tile_steps, 1);
+}
+
 // Quarter cycles of a k step of an mmt4d row of the table, with a function, its operands in L1 or
-// on their way there. With a number of LHS panels other than 0, those of the RHS are decoded once
-// for all of them.
+// on their way there. With a number of panels other than 0, those of the operand that it decodes
+// are decoded once for so many of the other.
 int tile_step_cost(const uk_tile_row_t& row, bool wide, uk_index_t decoded_for = 0);
 
 // Whether an op of m LHS panels and n RHS panels has the RHS decoded once for all its tiles.
 bool decodes_rhs_once(const uk_tile_row_t& row, uk_index_t m, uk_index_t n,
                       const uint64_t* cpu_data);
+
+// Likewise of the LHS, for tiles that decode that.
+bool decodes_lhs_once(const uk_tile_row_t& row, uk_index_t n);
 
 // ---------------------------------------------------------------- the scalar path
 
@@ -147,7 +155,7 @@ constexpr uk_index_t kReadingBytes = 4;  // the same, where a tile does little e
 // Of OUT in the largest tile that has a function: M0 and N0 reach 64. Under UNPACK_OUT one that
 // reaches beyond the matrix is in the op's stack.
 constexpr uk_index_t kMostTileBytes = 64 * 64 * 8;
-constexpr uk_index_t kMostTileBytesOnDecodedRhs = kMostTileBytes / 2;  // no f64
+constexpr uk_index_t kMostTileBytesOnDecoded = kMostTileBytes / 2;  // no f64
 
 // ---------------------------------------------------------------- the walk of pack and unpack
 

@@ -77,7 +77,7 @@ struct Step {
 
 // Tiles get their operands as they are.
 struct Operands {
-  static constexpr bool kDecoded = false;
+  static constexpr bool kDecodesLhs = false, kDecodesRhs = false;
   static constexpr uk_index_t kMostTileBytes = uk::kMostTileBytes;
   uk_mmt4d_strided_tile_fn* tile(const uk_tile_row_t& row) { return strided_tile_of_row(row); }
   void limit(Mmt4dWalk*) {}
@@ -86,29 +86,56 @@ struct Operands {
 
 // Tiles that take a decoded RHS share a part of its panel, and the sums of the rows of their LHS
 // panels, if they need any. They fill in both themselves.
-class DecodedOperands {
+class DecodedRhs {
  public:
-  static constexpr bool kDecoded = true;
-  static constexpr uk_index_t kMostTileBytes = kMostTileBytesOnDecodedRhs;
+  static constexpr bool kDecodesLhs = false, kDecodesRhs = true;
+  static constexpr uk_index_t kMostTileBytes = kMostTileBytesOnDecoded;
 
-  explicit DecodedOperands(const uk_tile_on_decoded_rhs_t& tile) : tile_(tile) {}
+  explicit DecodedRhs(const uk_tile_on_decoded_t& tile) : tile_(tile) {}
 
   uk_mmt4d_strided_tile_fn* tile(const uk_tile_row_t&) { return tile_.function; }
   void limit(Mmt4dWalk* walk) {
-    walk->most_steps = kDecodedPanelBytes / tile_.step_bytes;
+    walk->most_steps = kDecodedPanelBytes / tile_.operand.step_bytes;
     walk->most_lhs_panels = kSummedLhsPanels;
   }
   void give(const TilesOfRhs& tiles, uk_index_t i, uk_tile_context_t* context) {
-    context->decoded_rhs = rhs_;
-    context->fills_decoded_rhs = i == tiles.i0;
+    context->decoded = rhs_;
+    context->fills_decoded = i == tiles.i0;
     context->row_sums = reinterpret_cast<char*>(row_sums_[i % kSummedLhsPanels]);
-    context->fills_row_sums = tiles.starts_lhs;
+    context->fills_row_sums = tiles.starts_lhs();
   }
 
  private:
-  const uk_tile_on_decoded_rhs_t& tile_;
+  const uk_tile_on_decoded_t& tile_;
   alignas(64) char rhs_[kDecodedPanelBytes];
   alignas(64) int32_t row_sums_[kSummedLhsPanels][kSharedRowSums];
+};
+
+// Tiles that take a decoded LHS share a part of its panel.
+class DecodedLhs {
+ public:
+  static constexpr bool kDecodesLhs = true, kDecodesRhs = false;
+  static constexpr uk_index_t kMostTileBytes = kMostTileBytesOnDecoded;
+
+  explicit DecodedLhs(const uk_tile_on_decoded_t& tile) : tile_(tile) {
+    if (tile.operand.begin) tile.operand.begin();
+  }
+  ~DecodedLhs() {
+    if (tile_.operand.end) tile_.operand.end();
+  }
+  DecodedLhs(const DecodedLhs&) = delete;
+  DecodedLhs& operator=(const DecodedLhs&) = delete;
+
+  uk_mmt4d_strided_tile_fn* tile(const uk_tile_row_t&) { return tile_.function; }
+  uk_index_t most_steps() const { return kDecodedPanelBytes / tile_.operand.step_bytes; }
+  void give(bool fills, uk_tile_context_t* context) {
+    context->decoded = lhs_;
+    context->fills_decoded = fills;
+  }
+
+ private:
+  const uk_tile_on_decoded_t& tile_;
+  alignas(64) char lhs_[kDecodedPanelBytes];
 };
 
 // ---------------------------------------------------------------- steps
@@ -133,6 +160,7 @@ void for_each_step(const uk_mmt4d_params_t& p, const Mmt4dType& type, const uk_t
     walk.panels = least_of_levels(p.cpu_data, &VectorUnit::panels);
   }
   walk.out_tile_bytes = uk_index_t{p.m0} * p.n0 * type.out_bits / 8;
+  walk.steps_at_a_time = steps_at_a_time(row);
   operands.limit(&walk);
   const auto rhs_at = [&](uk_index_t j, uk_index_t k) {
     return at(p.rhs, p.rhs_offset + j * p.rhs_stride0 + k * rhs_step, type.rhs_bits);
@@ -147,7 +175,7 @@ void for_each_step(const uk_mmt4d_params_t& p, const Mmt4dType& type, const uk_t
     uint32_t flags = k > 0 ? UK_MMT4D_ACCUMULATE : p.flags & UK_MMT4D_ACCUMULATE;
     // A decoded panel is in the stack, ahead of which there is nothing to prefetch.
     const bool first_prefetches =
-        tiles.prefetch_rhs && !tiles.fetch_next && !tiles.is_fetched && !AnyOperands::kDecoded;
+        tiles.prefetch_rhs && !tiles.fetch_next && !tiles.is_fetched && !AnyOperands::kDecodesRhs;
     if (tiles.fetch_next || first_prefetches) flags |= UK_MMT4D_PREFETCH_RHS;
     context.prefetch_from = context.prefetch_step_bytes = 0;
     for (uk_index_t i = tiles.i0; i < tiles.i1; ++i) {
@@ -161,6 +189,57 @@ void for_each_step(const uk_mmt4d_params_t& p, const Mmt4dType& type, const uk_t
       const Step step = {i, j, lhs, rhs, k1, flags, k == 0, k + k1 >= p.k};
       one_step(step, context);
       if (first_prefetches) flags &= ~UK_MMT4D_PREFETCH_RHS;
+    }
+  });
+}
+
+// The same where the LHS is decoded: a part of each of its panels meets one RHS panel after the
+// other, so that the walk is that of the other operand's, with their roles exchanged.
+template <class OneStep>
+void for_each_step(const uk_mmt4d_params_t& p, const Mmt4dType& type, const uk_tile_row_t& row,
+                   DecodedLhs& operands, OneStep one_step) {
+  uk_tile_context_t context = {p.n0};
+  const uk_index_t lhs_step = uk_index_t{p.m0} * p.k0, rhs_step = uk_index_t{p.n0} * p.k0;
+  Mmt4dWalk walk = {p.n,
+                    p.m,
+                    p.k,
+                    p.n0,
+                    larger(rhs_step * type.rhs_bits / 8, 1),
+                    larger(lhs_step * type.lhs_bits / 8, 1),
+                    can_split_k(row),
+                    false,
+                    0,
+                    1};
+  walk.steps_at_a_time = steps_at_a_time(row);
+  walk.most_steps = operands.most_steps();
+  walk.out_tile_bytes = uk_index_t{p.m0} * p.n0 * type.out_bits / 8;
+  // A lone panel's stride may be anything.
+  const uk_index_t rhs_stride = p.n > 1 ? p.rhs_stride0 : 0;
+  const auto rhs_at = [&](uk_index_t j, uk_index_t k) {
+    return at(p.rhs, p.rhs_offset + j * rhs_stride + k * rhs_step, type.rhs_bits);
+  };
+  const bool rhs_streams = p.n * p.k * walk.lhs_step_bytes >= kStreamBytes;
+  walk.for_all_tiles([&](const TilesOfRhs& tiles) {
+    const auto& [i, k, k1] = tiles.rhs;
+    const char* const lhs =
+        at(p.lhs, p.lhs_offset + i * p.lhs_stride0 + k * lhs_step, type.lhs_bits);
+    uint32_t flags = k > 0 ? UK_MMT4D_ACCUMULATE : p.flags & UK_MMT4D_ACCUMULATE;
+    // All tiles of a block, whose RHS panels are in L2, fetch a part of the next block's.
+    const uk_index_t next_k = k + k1 < p.k ? k + k1 : 0;
+    const uk_index_t next_j = next_k > 0     ? tiles.i0
+                              : tiles.i1 < p.n ? tiles.i1
+                                               : 0;
+    const bool is_last = next_k == 0 && next_j == 0 && tiles.j1 == p.m;
+    const uk_index_t next_bytes = smaller(k1, p.k - next_k) * walk.lhs_step_bytes;
+    if (rhs_streams && !is_last) flags |= UK_MMT4D_PREFETCH_RHS;
+    for (uk_index_t j = tiles.i0; j < tiles.i1; ++j) {
+      if (flags & UK_MMT4D_PREFETCH_RHS) {
+        const uk_index_t next = smaller(next_j + (j - tiles.i0), p.n - 1);
+        fetch_share(reinterpret_cast<uintptr_t>(rhs_at(next, next_k)), next_bytes,
+                    tiles.j1 - tiles.j0, i - tiles.j0, k1, &context);
+      }
+      operands.give(j == tiles.i0, &context);
+      one_step(Step{i, j, lhs, rhs_at(j, k), k1, flags, k == 0, k + k1 >= p.k}, context);
     }
   });
 }
@@ -182,7 +261,7 @@ void walk_tiles(const uk_mmt4d_params_t& p, const Mmt4dType& type, const uk_tile
 
 // OUT as a matrix, of which a tile that reaches beyond it, or prefetches its own panel, is in the
 // op's stack.
-template <uk_index_t kTileBytes>
+template <uk_index_t kTileBytes, bool kWaits>
 class UnpackedOut {
  public:
   UnpackedOut(const uk_mmt4d_params_t& p, const Mmt4dType& type)
@@ -208,7 +287,7 @@ class UnpackedOut {
     // A lone row of tiles may come as two tiles whose blocks of K take turns (mmt4d_walk.h): what
     // each has so far stays here. Any other tile's blocks of K are few, and it waits for the next
     // in the matrix.
-    const bool waits_here = p_.m == 1 && 2 * tile_bytes_ <= kTileBytes;
+    const bool waits_here = kWaits && p_.m == 1 && 2 * tile_bytes_ <= kTileBytes;
     char* const copy = tiles_ + (waits_here ? s.j % 2 * tile_bytes_ : 0);
     if ((s.flags & UK_MMT4D_ACCUMULATE) && (s.first || !waits_here)) {
       // What is not in the matrix takes part in the arithmetic and must not be slow in it.
@@ -240,7 +319,7 @@ template <class AnyOperands>
 __attribute__((noinline)) void walk_matrix(const uk_mmt4d_params_t& p, const Mmt4dType& type,
                                            const uk_tile_row_t& row, AnyOperands& operands) {
   uk_mmt4d_strided_tile_fn* const tile = operands.tile(row);
-  UnpackedOut<AnyOperands::kMostTileBytes> out(p, type);
+  UnpackedOut<AnyOperands::kMostTileBytes, !AnyOperands::kDecodesLhs> out(p, type);
   for_each_step(p, type, row, operands, [&](const Step& s, uk_tile_context_t& context) {
     if (tile) return out.run(tile, s, context);
     generic_mmt4d_tile(type.flag, out.part(s), s.lhs, s.rhs, s.k1, s.flags, {p.m0, p.n0, p.k0});
@@ -254,16 +333,18 @@ void walk_all(const uk_mmt4d_params_t& p, const Mmt4dType& type, const uk_tile_r
 }
 
 // Not inlined, likewise.
+template <class DecodedOperand>
 __attribute__((noinline)) void walk_decoded(const uk_mmt4d_params_t& p, const Mmt4dType& type,
                                             const uk_tile_row_t& row) {
-  DecodedOperands operands(*on_decoded_rhs_of_row(row));
+  DecodedOperand operands(*on_decoded_of_row(row));
   walk_all(p, type, row, operands);
 }
 
 void run(const uk_mmt4d_params_t& p, const Mmt4dType& type, const uk_tile_row_t& row) {
   if (p.k > 0 && decodes_rhs_once(row, p.m, p.n, p.cpu_data)) {
-    return walk_decoded(p, type, row);
+    return walk_decoded<DecodedRhs>(p, type, row);
   }
+  if (p.k > 0 && decodes_lhs_once(row, p.n)) return walk_decoded<DecodedLhs>(p, type, row);
   Operands operands;
   walk_all(p, type, row, operands);
 }

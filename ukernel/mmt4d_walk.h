@@ -33,7 +33,9 @@ struct TilesOfRhs {
   bool fetch_next = false, is_fetched = false;
   RhsPart next = {};
   bool prefetch_rhs = false;  // of others, whether the first should fetch it beside its dots
-  bool starts_lhs = false;    // the first tiles in a row with these parts of their LHS panels
+  // These parts of LHS panels meet those of RHS panels j0 to j1 - 1 in a row.
+  uk_index_t j0 = 0, j1 = 0;
+  bool starts_lhs() const { return rhs.j == j0; }
 };
 
 // What one of `tiles` tiles, of k1 steps each, fetches of `bytes` from `from` on.
@@ -56,6 +58,8 @@ struct Mmt4dWalk {
   // The most steps of K and the most LHS panels that make a block, unless 0, and then what a tile
   // of OUT takes. For m > 1, where K can be split and L3 does not feed tiles.
   uk_index_t most_steps = 0, most_lhs_panels = 0, out_tile_bytes = 0;
+  // Parts of K are a multiple of so many steps, which an instruction takes. So is most_steps.
+  uk_index_t steps_at_a_time = 1;
 
   bool rhs_streams() const { return n * k * rhs_step_bytes >= kStreamBytes; }
   bool reads_rhs_once() const { return rhs_streams() && m == 1; }
@@ -72,6 +76,7 @@ struct Mmt4dWalk {
       const uk_index_t panels = rhs_blocks ? kLongPanelBytes : kPanelBytes;
       k_block = equal_block(k, lhs_step_bytes + rhs_step_bytes, panels, 16);
       if (most_steps > 0) k_block = smaller(k_block, equal_block(k, 1, most_steps));
+      if (steps_at_a_time > 1) k_block = ceil_div(k_block, steps_at_a_time) * steps_at_a_time;
     }
     uk_index_t m_block = 1, n_block = n;
     if (rhs_blocks) {
@@ -114,7 +119,8 @@ struct Mmt4dWalk {
         for (uk_index_t k_from = 0; k_from == 0 || k_from < k; k_from += k_block) {
           for (uk_index_t j = j0; j < j1; ++j) {
             TilesOfRhs tiles = {{j, k_from, smaller(k_block, k - k_from)}, i0, i1};
-            tiles.starts_lhs = j == j0;
+            tiles.j0 = j0;
+            tiles.j1 = j1;
             // Only the first LHS panel finds the RHS panel in memory.
             tiles.prefetch_rhs = prefetch && !(rhs_blocks && i0 > 0);
             if (fetch_next) {

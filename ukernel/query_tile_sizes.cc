@@ -10,6 +10,10 @@ namespace {
 constexpr uk_index_t kLarge = 1 << 20;  // what an unknown size counts as
 // Times as long as the model has it: a dot of the one level that CPUs are slow at.
 constexpr int kSlow = 4;
+// Tiles of 16 rows that one instruction multiplies, where so few are there, come last: they were
+// measured to be no faster than others, and most of the LHS and OUT is padding.
+constexpr uk_index_t kFewRowsOfTiles = 3;
+constexpr int kMostlyPadding = 16;
 
 // Time for the whole matmul, padding included, in quarter cycles. Doubles, as sizes may be
 // anything; generator/query.py does the same operations in the same order.
@@ -20,9 +24,12 @@ double total_cost(const uk_tile_row_t& row, const uint64_t* cpu_data, bool wide,
   const double steps = k > 0 ? static_cast<double>(ceil_div(k, row.k0)) : double(kLarge) / row.k0;
   const uk_index_t lhs_panels = m > 0 ? ceil_div(m, row.m0) : kLarge;
   const uk_index_t rhs_panels = n > 0 ? ceil_div(n, row.n0) : kLarge;
-  const bool decodes_once = decodes_rhs_once(row, lhs_panels, rhs_panels, cpu_data);
-  const int step = tile_step_cost(row, wide, decodes_once ? lhs_panels : 0) *
-                   (row_is_slow(row, cpu_data) ? kSlow : 1);
+  const uk_index_t decoded_for = decodes_rhs_once(row, lhs_panels, rhs_panels, cpu_data) ? lhs_panels
+                                 : decodes_lhs_once(row, rhs_panels)                     ? rhs_panels
+                                                                                         : 0;
+  const bool mostly_pads = steps_at_a_time(row) > 1 && 0 < m && m <= kFewRowsOfTiles;
+  const int step = tile_step_cost(row, wide, decoded_for) *
+                   (row_is_slow(row, cpu_data) ? kSlow : 1) * (mostly_pads ? kMostlyPadding : 1);
   return tiles_m * tiles_n * steps * static_cast<double>(step);
 }
 

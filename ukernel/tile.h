@@ -84,12 +84,12 @@ struct uk_tile_context_t {
   // step, instead of its own panel. An integer: it may lie past the end of a buffer.
   uintptr_t prefetch_from = 0;
   uintptr_t prefetch_step_bytes = 0;
-  // Of <symbol>_on_decoded_rhs: the RHS panel as its dots take it, k1 steps of so many bytes as it
-  // says, and room for the sums of its rows, where it needs those of up to kSharedRowSums. At
+  // Of <symbol>_on_decoded: the panel of one operand as its dots take it, k1 steps of so many bytes
+  // as it says, and room for the sums of its rows, where it needs those of up to kSharedRowSums. At
   // addresses of whole cache lines. The tile fills them if told to, else they are filled already.
-  char* decoded_rhs = nullptr;
+  char* decoded = nullptr;
   char* row_sums = nullptr;
-  bool fills_decoded_rhs = false, fills_row_sums = false;
+  bool fills_decoded = false, fills_row_sums = false;
 };
 
 // Of a tile of so many columns that is called by its symbol.
@@ -106,20 +106,27 @@ typedef void uk_mmt4d_strided_tile_fn(void* out_matrix, const void* lhs_panel,
                                       const uk_tile_context_t& context);
 #define UK_STRIDED_SYMBOL(symbol) UK_STRIDED_SYMBOL_(symbol)
 #define UK_STRIDED_SYMBOL_(symbol) symbol##_strided
-// Of a tile that decodes its RHS there may be a third one, <symbol>_on_decoded_rhs, for ops that
+// Of a tile that decodes an operand there may be a third one, <symbol>_on_decoded, for ops that
 // have this done once for several tiles: nulls where there is none.
-struct uk_tile_on_decoded_rhs_t {
-  uk_mmt4d_strided_tile_fn* function;
-  uk_index_t step_bytes;  // of the decoded RHS, a k step
+struct uk_decoded_operand_t {
+  uk_index_t step_bytes;         // of the decoded panel, a k step
+  uk_index_t steps_at_a_time = 1; // it has a multiple of so many
+  bool is_lhs = false;           // else the RHS
+  void (*begin)(void) = nullptr; // what a thread calls before the first of these tiles,
+  void (*end)(void) = nullptr;   // and after the last one, unless they are null
 };
-#define UK_ON_DECODED_RHS_SYMBOL(symbol) UK_ON_DECODED_RHS_SYMBOL_(symbol)
-#define UK_ON_DECODED_RHS_SYMBOL_(symbol) symbol##_on_decoded_rhs
+struct uk_tile_on_decoded_t {
+  uk_mmt4d_strided_tile_fn* function;
+  uk_decoded_operand_t operand;
+};
+#define UK_ON_DECODED_SYMBOL(symbol) UK_ON_DECODED_SYMBOL_(symbol)
+#define UK_ON_DECODED_SYMBOL_(symbol) symbol##_on_decoded
 
 // Declarations, for the table.
 #define UK_DECLARE_MMT4D_TILE(...)                                                               \
   extern "C" uk_mmt4d_tile_fn UK_MMT4D_SYMBOL(__VA_ARGS__);                                      \
   extern "C" UK_HIDDEN uk_mmt4d_strided_tile_fn UK_STRIDED_SYMBOL(UK_MMT4D_SYMBOL(__VA_ARGS__)); \
-  extern "C" UK_HIDDEN const uk_tile_on_decoded_rhs_t UK_ON_DECODED_RHS_SYMBOL(                  \
+  extern "C" UK_HIDDEN const uk_tile_on_decoded_t UK_ON_DECODED_SYMBOL(                  \
       UK_MMT4D_SYMBOL(__VA_ARGS__));
 #define UK_DECLARE_PACK_TILE(...) extern "C" uk_pack_tile_fn UK_PACK_SYMBOL(__VA_ARGS__);
 #define UK_DECLARE_UNPACK_TILE(...) extern "C" uk_unpack_tile_fn UK_UNPACK_SYMBOL(__VA_ARGS__);
@@ -132,33 +139,33 @@ struct uk_tile_on_decoded_rhs_t {
 #define UK_DEFINE_MMT4D_TILE_(symbol, types, suffix, m0, n0, k0) \
   UK_DEFINE_MMT4D_TILE__(symbol, types, suffix, m0, n0, k0)
 #define UK_DEFINE_MMT4D_TILE__(symbol, types, suffix, m0, n0, k0)                         \
-  UK_DEFINE_BODY_ON_DECODED_RHS(symbol, types##suffix, m0, n0, k0)                        \
+  UK_DEFINE_BODY_ON_DECODED(symbol, types##suffix, m0, n0, k0)                        \
   UK_DEFINE_STRIDED_TILE(symbol, n0) {                                                    \
     mmt4d_##types##suffix<m0, n0, k0, false>(out_matrix, lhs_panel, rhs_panel, k1, flags, \
                                              context);                                    \
   }
 
 #if defined(UK_STRIDED_TILES)
-#define UK_DEFINE_BODY_ON_DECODED_RHS(symbol, body, m0, n0, k0)                                 \
+#define UK_DEFINE_BODY_ON_DECODED(symbol, body, m0, n0, k0)                                 \
   namespace {                                                                                   \
-  /* Empty, and dropped by compilers, where no decoded RHS is taken. */                         \
-  [[maybe_unused]] void symbol##_blocks_on_decoded_rhs(void* out_matrix, const void* lhs_panel, \
+  /* Empty, and dropped by compilers, where no operand is decoded. */                         \
+  [[maybe_unused]] void symbol##_blocks_on_decoded(void* out_matrix, const void* lhs_panel, \
                                                        const void* rhs_panel, uk_index_t k1,    \
                                                        uint32_t flags,                          \
                                                        const uk_tile_context_t& context) {      \
-    if constexpr (decoded_step_##body<m0, n0, k0> != 0) {                                       \
+    if constexpr (decoded_##body<m0, n0, k0>.step_bytes != 0) {                                       \
       mmt4d_##body<m0, n0, k0, true>(out_matrix, lhs_panel, rhs_panel, k1, flags, context);     \
     }                                                                                           \
   }                                                                                             \
   }                                                                                             \
-  UK_DEFINE_ON_DECODED_RHS(                                                                     \
-      symbol, (decoded_step_##body<m0, n0, k0> ? &symbol##_blocks_on_decoded_rhs : nullptr),    \
-      (decoded_step_##body<m0, n0, k0>))
-#define UK_DEFINE_ON_DECODED_RHS(symbol, function, step_bytes)                 \
-  extern "C" UK_HIDDEN const uk_tile_on_decoded_rhs_t symbol##_on_decoded_rhs; \
-  const uk_tile_on_decoded_rhs_t symbol##_on_decoded_rhs = {function, step_bytes};
+  UK_DEFINE_ON_DECODED(                                                                     \
+      symbol, (decoded_##body<m0, n0, k0>.step_bytes ? &symbol##_blocks_on_decoded : nullptr),    \
+      (decoded_##body<m0, n0, k0>))
+#define UK_DEFINE_ON_DECODED(symbol, function, ...)                 \
+  extern "C" UK_HIDDEN const uk_tile_on_decoded_t symbol##_on_decoded; \
+  const uk_tile_on_decoded_t symbol##_on_decoded = {function, {__VA_ARGS__}};
 #else
-#define UK_DEFINE_BODY_ON_DECODED_RHS(...)
+#define UK_DEFINE_BODY_ON_DECODED(...)
 #endif
 
 // The braces that follow are the body of <symbol>_strided. In the library it is a function of its

@@ -9,6 +9,8 @@
 namespace uk {
 namespace {
 
+// RHS panels for which transposing an LHS panel first takes as long as each doing it.
+constexpr uk_index_t kFewRhsPanels = 1;
 // LHS panels for which decoding the RHS first takes as long as it saves, measured on Emerald
 // Rapids; and where flipping signs or a shift is all.
 constexpr uk_index_t kFewLhsPanels = 4, kFewLhsPanelsToFlip = 6;
@@ -36,6 +38,11 @@ constexpr int kPerStagedVector = 6;
 // so many steps as K = 512 has.
 constexpr int kStepsPerSummedLane = 64;
 constexpr int kLineBits = 64 * 8;
+// Cycles of 16 steps of a tile that is multiplied by an instruction, measured on Emerald Rapids: of
+// each of its products, alone 16; of loads of 16 columns, from L2, and of 16 rows; and of
+// transposing those once for several tiles, or for one of them, whose loads then wait for it.
+constexpr int kTileRows = 16, kPerTileProduct = 19, kPerTileOfColumns = 23, kPerTileOfRows = 8,
+              kPerTransposedTile = 82, kPerTransposedTileOfOne = 70;
 constexpr int kMultiplyAddChain = 19, kIntegerAddChain = 4;
 // Rounding to 16 bits in software, at every product: instructions that mostly wait for each other.
 constexpr int kRoundingInstructions = 8;
@@ -152,6 +159,7 @@ class Step {
   }
 
   int cost() const {
+    if (unit_.tile_steps > 0) return cost_of_tiles();
     if (decoded_for_ > 0) return cost_of_blocks(true) + columns_staging() / (2 * decoded_for_);
     const int plain = cost_of_blocks(false);
     if (row_.origin == UK_ORIGIN_HAND || unit_.lhs_by_lane || dot_.columns_instructions == 0) {
@@ -163,6 +171,16 @@ class Step {
   }
 
  private:
+  int cost_of_tiles() const {
+    const int rows = rounded_up(row_.m0, kTileRows), columns = rounded_up(row_.n0, kTileRows);
+    const int products = kPerTileProduct * rows * columns;
+    const int loads = kPerTileOfColumns * columns + kPerTileOfRows * rows;
+    const int transposing = decoded_for_ > 0
+                                ? static_cast<int>(kPerTransposedTile * rows / decoded_for_)
+                                : kPerTransposedTileOfOne * rows;
+    return rounded_up(4 * ((products > loads ? products : loads) + transposing), unit_.tile_steps);
+  }
+
   int vector_bits() const { return unit_.bytes * 8; }
 
   int cost_of_blocks(bool columns_staged) const {
@@ -252,7 +270,8 @@ int tile_step_cost(const uk_tile_row_t& row, bool wide, uk_index_t decoded_for) 
 // beside their dots.
 bool decodes_rhs_once(const uk_tile_row_t& row, uk_index_t m, uk_index_t n,
                       const uint64_t* cpu_data) {
-  if (m <= kFewLhsPanels || !on_decoded_rhs_of_row(row) || !can_split_k(row)) return false;
+  const uk_tile_on_decoded_t* const tile = on_decoded_of_row(row);
+  if (m <= kFewLhsPanels || !tile || tile->operand.is_lhs || !can_split_k(row)) return false;
   const bool flips = (row.flags & UK_MMT4D_TYPE_MASK) == UK_MMT4D_TYPE_S8S8S32 &&
                      byte_dot(row, vector_unit_of_row(row)) > 0;
   const bool shifts = (row.flags & UK_MMT4D_TYPE_MASK) == UK_MMT4D_TYPE_BF16BF16F32;
@@ -260,6 +279,11 @@ bool decodes_rhs_once(const uk_tile_row_t& row, uk_index_t m, uk_index_t n,
   // Rows are summed for it, which saves nothing in front of one RHS panel.
   if (flips && n == 1) return false;
   return !l3_feeds_tiles(cpu_data);
+}
+
+bool decodes_lhs_once(const uk_tile_row_t& row, uk_index_t n) {
+  const uk_tile_on_decoded_t* const tile = on_decoded_of_row(row);
+  return n > kFewRhsPanels && tile && tile->operand.is_lhs && can_split_k(row);
 }
 
 }  // namespace uk

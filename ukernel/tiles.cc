@@ -22,13 +22,13 @@ struct IsaLevel {
 };
 
 #define UK_ISA_LEVEL(arch, isa, rank, registers, bytes, lhs_by_lane, fma, f16_fma, bf16_dot,       \
-                     s16_k, s16_dot, byte_dot, byte_flip, wide, panels, l3_feeds, features,        \
-                     field7, slow)                                                                 \
+                     s16_k, s16_dot, byte_dot, byte_flip, tile_steps, wide, panels, l3_feeds,      \
+                     features, field7, slow)                                                       \
   constexpr IsaLevel kLevel_##arch##_##isa = {                                                     \
       #isa,                                                                                        \
       rank,                                                                                        \
       {registers, bytes, lhs_by_lane, fma, f16_fma, bf16_dot, s16_k, s16_dot, byte_dot, byte_flip, \
-       wide, panels, l3_feeds},                                                                    \
+       tile_steps, wide, panels, l3_feeds},                                                        \
       features,                                                                                    \
       field7,                                                                                      \
       slow};
@@ -189,8 +189,8 @@ uk_mmt4d_strided_tile_fn* const kStridedTiles[] = {
 #include "arch/tiles.inc"
 };
 
-const uk_tile_on_decoded_rhs_t* const kTilesOnDecodedRhs[] = {
-#define UK_MMT4D_TILE(...) &UK_ON_DECODED_RHS_SYMBOL(UK_MMT4D_SYMBOL(__VA_ARGS__)),
+const uk_tile_on_decoded_t* const kTilesOnDecoded[] = {
+#define UK_MMT4D_TILE(...) &UK_ON_DECODED_SYMBOL(UK_MMT4D_SYMBOL(__VA_ARGS__)),
 #define UK_PACK_TILE(...) nullptr,
 #define UK_UNPACK_TILE UK_PACK_TILE
 #include "arch/tiles.inc"
@@ -306,10 +306,10 @@ uk_mmt4d_strided_tile_fn* strided_tile_of_row(const uk_tile_row_t& row) {
   return i < kFunctionRowCount ? kStridedTiles[i] : nullptr;
 }
 
-const uk_tile_on_decoded_rhs_t* on_decoded_rhs_of_row(const uk_tile_row_t& row) {
+const uk_tile_on_decoded_t* on_decoded_of_row(const uk_tile_row_t& row) {
   const auto i = static_cast<size_t>(&row - kRows);
-  if (i >= kFunctionRowCount || !kTilesOnDecodedRhs[i]) return nullptr;
-  return kTilesOnDecodedRhs[i]->function ? kTilesOnDecodedRhs[i] : nullptr;
+  if (i >= kFunctionRowCount || !kTilesOnDecoded[i]) return nullptr;
+  return kTilesOnDecoded[i]->function ? kTilesOnDecoded[i] : nullptr;
 }
 
 bool row_is_slow(const uk_tile_row_t& row, const uint64_t* cpu_data) {

@@ -207,14 +207,14 @@ UK_INLINE void blocks(char* out, uk_index_t row_bytes, const char* lhs, const ch
 
 // None takes a decoded RHS: nobody measured whether that would be worth it.
 template <class P, int M0, int N0>
-constexpr int decoded_rhs_step() {
-  return 0;
+constexpr uk_decoded_operand_t decoded_operand() {
+  return {0};
 }
 
-template <class P, int M0, int N0, int K0, bool kOnDecodedRhs>
+template <class P, int M0, int N0, int K0, bool kOnDecoded>
 UK_INLINE void mmt4d_tile(void* out, const void* lhs, const void* rhs, uk_index_t k1,
                           uint32_t flags, const uk_tile_context_t& context) {
-  static_assert(!kOnDecodedRhs, "there is none");
+  static_assert(!kOnDecoded, "there is none");
   static_assert(K0 == P::kK0, "one dot per k step");
   static_assert(N0 % P::kLanes == 0, "whole vectors");
   constexpr int kAccRows = (M0 + P::kAccRows - 1) / P::kAccRows;

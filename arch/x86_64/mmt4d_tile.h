@@ -459,17 +459,17 @@ UK_INLINE void tile_of_blocks(void* out, const void* lhs, const void* rhs, uk_in
 // Bytes of a k step of it, 0 for tiles that take none: ops have them run on parts of K, for which
 // OUT must hold the sums so far, and tiles of few rows reuse it too little.
 template <class P, int M0, int N0>
-constexpr int decoded_rhs_step() {
+constexpr uk_decoded_operand_t decoded_operand() {
   constexpr bool kOutHoldsSums = sizeof(typename P::Acc) == P::kLanes * P::kOutBytes;
-  return P::kDecodesRhs && kOutHoldsSums && M0 >= 4 ? N0 * Decoded<P>::kRhsBytes : 0;
+  return {P::kDecodesRhs && kOutHoldsSums && M0 >= 4 ? N0 * Decoded<P>::kRhsBytes : 0};
 }
 
 template <class P, int M0, int N0, int K0>
 UK_INLINE void tile_of_decoded_rhs(void* out, const void* lhs, const void* rhs, uk_index_t k1,
                                    uint32_t flags, const uk_tile_context_t& context) {
-  if (context.fills_decoded_rhs) {
+  if (context.fills_decoded) {
     const char* from = static_cast<const char*>(rhs);
-    char* to = context.decoded_rhs;
+    char* to = context.decoded;
     UK_UNROLL_STAGING for (uk_index_t left = k1 * (N0 / P::kLanes); left > 0; --left) {
       const auto columns = P::load_rhs(from);
       __builtin_memcpy(to, &columns, sizeof(columns));
@@ -483,13 +483,13 @@ UK_INLINE void tile_of_decoded_rhs(void* out, const void* lhs, const void* rhs, 
       __builtin_memcpy(context.row_sums, &sums, sizeof(sums));
     }
   }
-  tile_of_blocks<Decoded<P>, M0, N0, K0>(out, lhs, context.decoded_rhs, k1, flags, context);
+  tile_of_blocks<Decoded<P>, M0, N0, K0>(out, lhs, context.decoded, k1, flags, context);
 }
 
-template <class P, int M0, int N0, int K0, bool kOnDecodedRhs>
+template <class P, int M0, int N0, int K0, bool kOnDecoded>
 UK_INLINE void mmt4d_tile(void* out, const void* lhs, const void* rhs, uk_index_t k1,
                           uint32_t flags, const uk_tile_context_t& context) {
-  if constexpr (kOnDecodedRhs) {
+  if constexpr (kOnDecoded) {
     tile_of_decoded_rhs<P, M0, N0, K0>(out, lhs, rhs, k1, flags, context);
   } else {
     tile_of_blocks<P, M0, N0, K0>(out, lhs, rhs, k1, flags, context);

@@ -30,7 +30,7 @@ class StridedTileCheck {
       : row_(row),
         type_(*uk_conformance::find_matmul_type(row.flags)),
         row_bytes_(int64_t{row.n0} * bits_of(type_.out) / 8),
-        catcher_({&lhs_, &rhs_, &out_, &matrix_, &decoded_rhs_, &row_sums_}) {}
+        catcher_({&lhs_, &rhs_, &out_, &matrix_, &decoded_, &row_sums_}) {}
 
   void run() {
     for (const uk_index_t steps : {0, 1, 2, 19, 70, 150}) {
@@ -54,22 +54,24 @@ class StridedTileCheck {
                      std::to_string(flags));
         run(steps, flags, fetches, uk_conformance::Placement::end);
         if (testing::Test::HasFailure()) return;
-        const uk_tile_on_decoded_rhs_t* const on_decoded_rhs = uk::on_decoded_rhs_of_row(row_);
-        if (!on_decoded_rhs) continue;
-        // The second call finds what the first has left, and no RHS.
-        const Bytes panel(static_cast<size_t>(steps * on_decoded_rhs->step_bytes));
+        const uk_tile_on_decoded_t* const on_decoded = uk::on_decoded_of_row(row_);
+        if (!on_decoded) continue;
+        // The second call finds what the first has left, and no such operand.
+        const uk_index_t together = on_decoded->operand.steps_at_a_time;
+        const Bytes panel(static_cast<size_t>((steps + together - 1) / together * together *
+                                              on_decoded->operand.step_bytes));
         const Bytes sums(kSharedRowSums * sizeof(int32_t));
-        decoded_rhs_.place(panel, {uk_conformance::Placement::end, 0}, GuardedBuffer::writable);
+        decoded_.place(panel, {uk_conformance::Placement::end, 0}, GuardedBuffer::writable);
         row_sums_.place(sums, {uk_conformance::Placement::end, 0}, GuardedBuffer::writable);
         uk_tile_context_t decoded = fetches;
-        decoded.decoded_rhs = reinterpret_cast<char*>(decoded_rhs_.data());
+        decoded.decoded = reinterpret_cast<char*>(decoded_.data());
         decoded.row_sums = reinterpret_cast<char*>(row_sums_.data());
         for (const bool fills : {true, false}) {
-          decoded.fills_decoded_rhs = decoded.fills_row_sums = fills;
+          decoded.fills_decoded = decoded.fills_row_sums = fills;
           run(steps, flags, decoded, uk_conformance::Placement::end);
           if (testing::Test::HasFailure()) return;
         }
-        EXPECT_EQ("", decoded_rhs_.damage_outside());
+        EXPECT_EQ("", decoded_.damage_outside());
         EXPECT_EQ("", row_sums_.damage_outside());
       }
     }
@@ -96,15 +98,22 @@ class StridedTileCheck {
     matrix_.place(before, {edge, 0}, GuardedBuffer::writable);
 
     const auto tile = reinterpret_cast<uk_mmt4d_tile_fn*>(row_.function);
-    uk_mmt4d_strided_tile_fn* const strided = context.decoded_rhs
-                                                  ? uk::on_decoded_rhs_of_row(row_)->function
+    uk_mmt4d_strided_tile_fn* const strided = context.decoded
+                                                  ? uk::on_decoded_of_row(row_)->function
                                                   : uk::strided_tile_of_row(row_);
     ASSERT_TRUE(strided);
     ASSERT_EQ("", catcher_.run([&] {
       tile(out_.data(), lhs_.data(), rhs_.data(), steps, flags);
-      const bool reads_rhs = !context.decoded_rhs || context.fills_decoded_rhs;
-      strided(matrix_.data() + first, lhs_.data(), reads_rhs ? rhs_.data() : nullptr, steps, flags,
-              context);
+      if (!context.decoded) {
+        return strided(matrix_.data() + first, lhs_.data(), rhs_.data(), steps, flags, context);
+      }
+      const uk_decoded_operand_t& operand = uk::on_decoded_of_row(row_)->operand;
+      const bool reads_lhs = !operand.is_lhs || context.fills_decoded;
+      const bool reads_rhs = operand.is_lhs || context.fills_decoded;
+      if (operand.begin) operand.begin();
+      strided(matrix_.data() + first, reads_lhs ? lhs_.data() : nullptr,
+              reads_rhs ? rhs_.data() : nullptr, steps, flags, context);
+      if (operand.end) operand.end();
     }));
     copy_rows(out_.data(), stride_bytes, first, &expected);
     EXPECT_EQ(expected, Bytes(matrix_.data(), matrix_.data() + matrix_.size()));
@@ -121,7 +130,7 @@ class StridedTileCheck {
   const uk_conformance::MatmulType& type_;
   const int64_t row_bytes_;
   GuardedBuffer lhs_{"lhs"}, rhs_{"rhs"}, out_{"out"}, matrix_{"matrix"};
-  GuardedBuffer decoded_rhs_{"decoded rhs"}, row_sums_{"sums of rows"};
+  GuardedBuffer decoded_{"decoded operand"}, row_sums_{"sums of rows"};
   uk_conformance::FaultCatcher catcher_;
 };
 

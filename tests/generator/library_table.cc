@@ -66,7 +66,8 @@ void print_rows() {
 void print_tiles_on_decoded_rhs() {
   for (size_t i = 0; i < uk_tile_count(); ++i) {
     const uk_tile_row_t& row = *uk_tile_at(i);
-    if (uk::on_decoded_rhs_of_row(row)) std::printf("%s\n", row.symbol);
+    const uk_tile_on_decoded_t* const tile = uk::on_decoded_of_row(row);
+    if (tile && !tile->operand.is_lhs) std::printf("%s\n", row.symbol);
   }
 }
 

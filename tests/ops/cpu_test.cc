@@ -65,6 +65,8 @@ TEST(CpuLevel, LevelsAreWhatTheyAreNamedAfter) {
     {"avx512_vnni", AVX512_BASE | UK_CPU_X86_64_AVX512VNNI, 0},
     {"avx512_bf16", AVX512_BASE | UK_CPU_X86_64_AVX512BF16, 0},
     {"avx512_fp16", AVX512_BASE | UK_CPU_X86_64_AVX512FP16, 0},
+    {"amx_int8", AVX512_BASE | UK_CPU_X86_64_AMXTILE | UK_CPU_X86_64_AMXINT8, 0},
+    {"amx_bf16", AVX512_BASE | UK_CPU_X86_64_AMXTILE | UK_CPU_X86_64_AMXBF16, 0},
 #undef AVX2_FMA
 #undef AVX512_BASE
 #elif defined(__aarch64__)

@@ -443,28 +443,28 @@ class Mmt4dAtLevel : public ::testing::TestWithParam<Mmt4dTypeAtLevel> {
   const CpuData cpu = level_cpu_data(GetParam().isa);
 };
 
-// The level's tiles of the type for which ops decode the RHS.
-std::vector<const uk_tile_row_t*> rows_on_decoded_rhs(const Mmt4dTypeAtLevel& wanted) {
+// The level's tiles of the type for which ops decode an operand.
+std::vector<const uk_tile_row_t*> rows_on_decoded(const Mmt4dTypeAtLevel& wanted) {
   std::vector<const uk_tile_row_t*> found;
   for (const uk_tile_row_t* row : table_rows()) {
     const bool is_type = (row->flags & UK_MMT4D_TYPE_MASK) == wanted.type.flag;
     if (row->op == UK_OP_MMT4D && is_type && row->isa == wanted.isa &&
-        uk::on_decoded_rhs_of_row(*row)) {
+        uk::on_decoded_of_row(*row)) {
       found.push_back(row);
     }
   }
   return found;
 }
 
-std::vector<Mmt4dTypeAtLevel> types_on_decoded_rhs() {
+std::vector<Mmt4dTypeAtLevel> types_on_decoded() {
   std::vector<Mmt4dTypeAtLevel> all;
   for (const Mmt4dTypeAtLevel& tested : types_at_levels(false)) {
-    if (!rows_on_decoded_rhs(tested).empty()) all.push_back(tested);
+    if (!rows_on_decoded(tested).empty()) all.push_back(tested);
   }
   return all;
 }
 
-class Mmt4dOnDecodedRhs : public Mmt4dAtLevel {
+class Mmt4dOnDecoded : public Mmt4dAtLevel {
  protected:
   static constexpr uk_index_t kLhsPanels = 9;  // for which any of them are decoded once
 
@@ -555,10 +555,13 @@ TEST_P(Mmt4dTilesAtLevel, UnpackedOutOfBlocksOfK) {
   }
 }
 
-TEST_P(Mmt4dOnDecodedRhs, FewSteps) {
+TEST_P(Mmt4dOnDecoded, FewSteps) {
   UK_SKIP_WITHOUT_LEVEL(GetParam().isa);
-  for (const uk_tile_row_t* row : rows_on_decoded_rhs(GetParam())) {
-    ASSERT_TRUE(uk::decodes_rhs_once(*row, kLhsPanels, 2, cpu.data())) << row->symbol;
+  for (const uk_tile_row_t* row : rows_on_decoded(GetParam())) {
+    ASSERT_TRUE(uk::on_decoded_of_row(*row)->operand.is_lhs
+                    ? uk::decodes_lhs_once(*row, 2)
+                    : uk::decodes_rhs_once(*row, kLhsPanels, 2, cpu.data()))
+        << row->symbol;
     for (const uint32_t accumulate : {0u, UK_MMT4D_ACCUMULATE}) {
       for (const Strides strides : kAllStrides) {
         check_counts(*row, kLhsPanels, 2, 3, accumulate, strides);
@@ -570,12 +573,12 @@ TEST_P(Mmt4dOnDecodedRhs, FewSteps) {
   }
 }
 
-// A longer RHS panel than the op has decoded in its stack at a time; so many that OUT is in blocks,
-// too; and an RHS too large for the caches.
-TEST_P(Mmt4dOnDecodedRhs, BlocksOfKAndOut) {
+// A longer panel than the op has decoded in its stack at a time; so many that OUT is in blocks, too;
+// and an RHS too large for the caches.
+TEST_P(Mmt4dOnDecoded, BlocksOfKAndOut) {
   UK_SKIP_WITHOUT_LEVEL(GetParam().isa);
-  for (const uk_tile_row_t* row : rows_on_decoded_rhs(GetParam())) {
-    const uk_index_t decoded_step = uk::on_decoded_rhs_of_row(*row)->step_bytes;
+  for (const uk_tile_row_t* row : rows_on_decoded(GetParam())) {
+    const uk_index_t decoded_step = uk::on_decoded_of_row(*row)->operand.step_bytes;
     ASSERT_GT(decoded_step, 0) << row->symbol;
     ASSERT_LE(decoded_step, uk::kDecodedPanelBytes) << row->symbol;
     const uk_index_t long_k = uk::kDecodedPanelBytes / decoded_step + 1;
@@ -633,7 +636,7 @@ TEST(Mmt4dTiles, FitTheStackOfUnpackOut) {
     if (row->op != UK_OP_MMT4D || row->origin == UK_ORIGIN_GENERIC) continue;
     const int bits = bits_of(uk_conformance::find_matmul_type(row->flags)->out);
     const uk_index_t most =
-        uk::on_decoded_rhs_of_row(*row) ? uk::kMostTileBytesOnDecodedRhs : uk::kMostTileBytes;
+        uk::on_decoded_of_row(*row) ? uk::kMostTileBytesOnDecoded : uk::kMostTileBytes;
     EXPECT_LE(uk_index_t{row->m0} * row->n0 * bits / 8, most) << row->symbol;
   }
 }
@@ -696,10 +699,10 @@ TEST_P(Mmt4dTilesAtLevel, DoNotDependOnTheBlocksOfN) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Mmt4dAtLevel, ::testing::ValuesIn(types_at_levels(true)), test_name);
-INSTANTIATE_TEST_SUITE_P(All, Mmt4dOnDecodedRhs, ::testing::ValuesIn(types_on_decoded_rhs()),
+INSTANTIATE_TEST_SUITE_P(All, Mmt4dOnDecoded, ::testing::ValuesIn(types_on_decoded()),
                          test_name);
 #if !defined(__x86_64__)
-GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(Mmt4dOnDecodedRhs);
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(Mmt4dOnDecoded);
 #endif
 INSTANTIATE_TEST_SUITE_P(All, Mmt4dTilesAtLevel, ::testing::ValuesIn(types_at_levels(false)),
                          test_name);

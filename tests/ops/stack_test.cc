@@ -113,7 +113,7 @@ TEST_P(StackAtLevel, Mmt4d) {
     p.out = out.data();
     const size_t growth = stack.growth([&] { return uk_mmt4d(&p); });
     EXPECT_LE(growth, kPromised) << row->symbol;
-    if (uk::on_decoded_rhs_of_row(*row)) {
+    if (uk::on_decoded_of_row(*row)) {
       EXPECT_GT(growth, static_cast<size_t>(uk::kDecodedPanelBytes)) << row->symbol;
     }
     p.flags |= UK_MMT4D_UNPACK_OUT;

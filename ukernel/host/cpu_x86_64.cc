@@ -3,6 +3,10 @@
 // Licensed under the Apache License v2.0 with LLVM Exceptions; see LICENSE.
 #include <cpuid.h>
 #include <cpuinfo.h>
+#ifdef __linux__
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
 
 #include "ukernel/ukernel.h"
 
@@ -19,6 +23,16 @@ uint64_t read_xcr0() {
   return uint64_t{high} << 32 | low;
 }
 
+// Linux gives a process the registers of AMX when it asks for them, for all its threads.
+bool may_use_amx() {
+#ifdef __linux__
+  constexpr long kRequestPermission = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
+  return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+#else
+  return false;
+#endif
+}
+
 CpuidFeatures read_cpuid() {
   constexpr uint32_t kOsxsave = 1u << 27;
   constexpr uint64_t kAvxState = 0x6, kAvx512State = 0xE6, kAmxState = 0x60000;
@@ -29,12 +43,13 @@ CpuidFeatures read_cpuid() {
   const uint64_t xcr0 = read_xcr0();
   const bool avx = (xcr0 & kAvxState) == kAvxState;
   const bool avx512 = (xcr0 & kAvx512State) == kAvx512State;
-  const bool amx = (xcr0 & kAmxState) == kAmxState;
   if (!__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx)) return found;
+  constexpr uint32_t kAmxTile = 1u << 24;
+  const bool amx = (xcr0 & kAmxState) == kAmxState && (edx & kAmxTile) && may_use_amx();
   const uint32_t last_subleaf = eax;
   found.amx_bf16 = amx && (edx >> 22 & 1);
   found.avx512fp16 = avx512 && (edx >> 23 & 1);
-  found.amx_tile = amx && (edx >> 24 & 1);
+  found.amx_tile = amx;
   found.amx_int8 = amx && (edx >> 25 & 1);
   if (last_subleaf >= 1 && __get_cpuid_count(7, 1, &eax, &ebx, &ecx, &edx)) {
     found.avx_vnni = avx && (eax >> 4 & 1);
