@@ -102,7 +102,7 @@ class DecodedRhs {
     context->decoded = rhs_;
     context->fills_decoded = i == tiles.i0;
     context->row_sums = reinterpret_cast<char*>(row_sums_[i % kSummedLhsPanels]);
-    context->fills_row_sums = tiles.starts_lhs();
+    context->fills_row_sums = tiles.starts_lhs;
   }
 
  private:
@@ -194,7 +194,8 @@ void for_each_step(const uk_mmt4d_params_t& p, const Mmt4dType& type, const uk_t
 }
 
 // The same where the LHS is decoded: a part of each of its panels meets one RHS panel after the
-// other, so that the walk is that of the other operand's, with their roles exchanged.
+// other, so that the walk is that of the other operand's, with their roles exchanged. Tiles prefetch
+// nothing: on Emerald Rapids they are as fast as with parts of the next RHS panels on their way.
 template <class OneStep>
 void for_each_step(const uk_mmt4d_params_t& p, const Mmt4dType& type, const uk_tile_row_t& row,
                    DecodedLhs& operands, OneStep one_step) {
@@ -214,32 +215,17 @@ void for_each_step(const uk_mmt4d_params_t& p, const Mmt4dType& type, const uk_t
   walk.most_steps = operands.most_steps();
   walk.out_tile_bytes = uk_index_t{p.m0} * p.n0 * type.out_bits / 8;
   // A lone panel's stride may be anything.
-  const uk_index_t rhs_stride = p.n > 1 ? p.rhs_stride0 : 0;
-  const auto rhs_at = [&](uk_index_t j, uk_index_t k) {
-    return at(p.rhs, p.rhs_offset + j * rhs_stride + k * rhs_step, type.rhs_bits);
-  };
-  const bool rhs_streams = p.n * p.k * walk.lhs_step_bytes >= kStreamBytes;
+  const uk_index_t rhs_panel_bytes = p.n > 1 ? p.rhs_stride0 * type.rhs_bits / 8 : 0;
   walk.for_all_tiles([&](const TilesOfRhs& tiles) {
     const auto& [i, k, k1] = tiles.rhs;
     const char* const lhs =
         at(p.lhs, p.lhs_offset + i * p.lhs_stride0 + k * lhs_step, type.lhs_bits);
-    uint32_t flags = k > 0 ? UK_MMT4D_ACCUMULATE : p.flags & UK_MMT4D_ACCUMULATE;
-    // All tiles of a block, whose RHS panels are in L2, fetch a part of the next block's.
-    const uk_index_t next_k = k + k1 < p.k ? k + k1 : 0;
-    const uk_index_t next_j = next_k > 0     ? tiles.i0
-                              : tiles.i1 < p.n ? tiles.i1
-                                               : 0;
-    const bool is_last = next_k == 0 && next_j == 0 && tiles.j1 == p.m;
-    const uk_index_t next_bytes = smaller(k1, p.k - next_k) * walk.lhs_step_bytes;
-    if (rhs_streams && !is_last) flags |= UK_MMT4D_PREFETCH_RHS;
+    const char* const rhs = at(p.rhs, p.rhs_offset + k * rhs_step, type.rhs_bits);
+    const uint32_t flags = k > 0 ? UK_MMT4D_ACCUMULATE : p.flags & UK_MMT4D_ACCUMULATE;
     for (uk_index_t j = tiles.i0; j < tiles.i1; ++j) {
-      if (flags & UK_MMT4D_PREFETCH_RHS) {
-        const uk_index_t next = smaller(next_j + (j - tiles.i0), p.n - 1);
-        fetch_share(reinterpret_cast<uintptr_t>(rhs_at(next, next_k)), next_bytes,
-                    tiles.j1 - tiles.j0, i - tiles.j0, k1, &context);
-      }
       operands.give(j == tiles.i0, &context);
-      one_step(Step{i, j, lhs, rhs_at(j, k), k1, flags, k == 0, k + k1 >= p.k}, context);
+      one_step(Step{i, j, lhs, rhs + j * rhs_panel_bytes, k1, flags, k == 0, k + k1 >= p.k},
+               context);
     }
   });
 }

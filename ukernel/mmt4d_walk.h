@@ -33,9 +33,7 @@ struct TilesOfRhs {
   bool fetch_next = false, is_fetched = false;
   RhsPart next = {};
   bool prefetch_rhs = false;  // of others, whether the first should fetch it beside its dots
-  // These parts of LHS panels meet those of RHS panels j0 to j1 - 1 in a row.
-  uk_index_t j0 = 0, j1 = 0;
-  bool starts_lhs() const { return rhs.j == j0; }
+  bool starts_lhs = false;    // the first tiles in a row with these parts of their LHS panels
 };
 
 // What one of `tiles` tiles, of k1 steps each, fetches of `bytes` from `from` on.
@@ -119,8 +117,7 @@ struct Mmt4dWalk {
         for (uk_index_t k_from = 0; k_from == 0 || k_from < k; k_from += k_block) {
           for (uk_index_t j = j0; j < j1; ++j) {
             TilesOfRhs tiles = {{j, k_from, smaller(k_block, k - k_from)}, i0, i1};
-            tiles.j0 = j0;
-            tiles.j1 = j1;
+            tiles.starts_lhs = j == j0;
             // Only the first LHS panel finds the RHS panel in memory.
             tiles.prefetch_rhs = prefetch && !(rhs_blocks && i0 > 0);
             if (fetch_next) {

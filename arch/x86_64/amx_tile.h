@@ -156,15 +156,6 @@ UK_INLINE void store_results(char* out, uk_index_t row_bytes) {
   memory_barrier();
 }
 
-// What 16 steps of a tile prefetch.
-UK_INLINE void prefetch_steps(Prefetch& ahead) {
-  const uintptr_t end = ahead.next + kTileSteps * ahead.step;
-  for (uintptr_t line = ahead.next; line < end; line += kCacheLine) {
-    __builtin_prefetch(reinterpret_cast<const char*>(line), 0, kPrefetchLocality);
-  }
-  ahead.next = end;
-}
-
 // 16 steps, of transposed rows and of columns as they lie.
 template <class P, int M0, int N0>
 UK_INLINE void multiply_steps(const char* rows, const char* columns) {
@@ -195,7 +186,7 @@ UK_INLINE void multiply_panels(char* out, uk_index_t row_bytes, const char* rhs,
   }
   const bool prefetches = (flags & UK_MMT4D_PREFETCH_RHS) != 0;
   for (; k1 >= kTileSteps; k1 -= kTileSteps, rhs += kTileSteps * kStepBytes) {
-    if (prefetches) prefetch_steps(ahead);
+    if (prefetches) prefetch<1, kStepBytes, kTileSteps>(ahead);
     multiply_steps<P, M0, N0>(next_rows(), rhs);
   }
   if (k1 > 0) {

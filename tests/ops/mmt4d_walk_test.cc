@@ -211,11 +211,11 @@ TEST(Mmt4dWalk, FetchesEachPanelBesideTheOneBefore) {
 // Where sums of rows are kept beside a decoded RHS they are of these LHS panels and this part of K.
 TEST(Mmt4dWalk, SaysWhereOtherPartsOfTheLhsStart) {
   const std::vector<TilesOfRhs> groups = groups_of(in_blocks_each_way(true));
-  ASSERT_TRUE(groups[0].starts_lhs());
+  ASSERT_TRUE(groups[0].starts_lhs);
   for (size_t at = 1; at < groups.size(); ++at) {
     const bool same =
         groups[at].i0 == groups[at - 1].i0 && groups[at].rhs.k == groups[at - 1].rhs.k;
-    ASSERT_EQ(!same, groups[at].starts_lhs());
+    ASSERT_EQ(!same, groups[at].starts_lhs);
   }
 }
 
