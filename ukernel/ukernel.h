@@ -133,9 +133,12 @@ const char* uk_status_string(uk_status_t status);
 #define UK_CPU_X86_64_AMXBF16 (UINT64_C(1) << 52)
 /* In field 7. A SLOW bit says that the CPU does the products of a feature faster without it: of
  * tiles of one shape those that need the feature are taken last. Emerald Rapids takes two cycles
- * for a VDPBF16PS of 32 products, in which FMAs do 64 on bf16 that are widened to f32. */
+ * for a VDPBF16PS of 32 products, in which FMAs do 64 on bf16 that are widened to f32.
+ * AMX_PERMITTED says that Linux has given the process the registers of AMX, for which it must ask;
+ * without it no tile uses AMX. */
 #define UK_CPU_FIELD7_X86_64_AVXVNNI (UINT64_C(1) << 0)
 #define UK_CPU_FIELD7_X86_64_SLOW_AVX512BF16 (UINT64_C(1) << 1)
+#define UK_CPU_FIELD7_X86_64_AMX_PERMITTED (UINT64_C(1) << 2)
 
 #define UK_CPU_ARM_64_FULLFP16 (UINT64_C(1) << 10)
 #define UK_CPU_ARM_64_FP16FML (UINT64_C(1) << 11)
@@ -308,8 +311,8 @@ uk_status_t uk_cpu_level(const char* isa_name, uint64_t* cpu_data, size_t fields
 /* 1 if cpu_data (NULL: the baseline) has every feature that the level needs, else 0. */
 int uk_cpu_has_level(const char* isa_name, const uint64_t* cpu_data);
 
-/* What this machine can run: the CPU has it and the operating system saves its registers (a process
- * may still have to ask for AMX). In the archive ukernel_cpu. */
+/* What this machine can run: the CPU has it and the operating system saves its registers. Asks Linux
+ * for those of AMX. In the archive ukernel_cpu. */
 uk_status_t uk_cpu_detect(uint64_t* cpu_data, size_t fields);
 
 #ifdef __cplusplus

@@ -9,7 +9,8 @@ smaller one that has a dot. In it,
   pointer as its base, a constant offset and no index: the same memory in every iteration. Staged
   operands are on the stack as well, but what a tile writes there moves from step to step, so its
   address has an index or another base register.
-- a call would save and restore every accumulator.
+- a call would save and restore every accumulator. (Not those of AMX, which no compiler saves: a tile that
+  transposes its LHS calls a function for that.)
 - a register copied to another one, in more than MOST_MOVES of the loop's instructions, is an accumulator
   that the compiler renames every step. (Not counted at SSE2, whose instructions overwrite an operand.)
 - a fixed slot that is only read holds an invariant, a constant mostly. That costs a load, which
@@ -54,7 +55,7 @@ class Assembly:
 
 ASSEMBLY = {
     "x86_64": Assembly(
-        objdump="objdump", dot=re.compile(r"v?fn?m(add|sub)\d+p|vpdp|vdpbf16ps"),
+        objdump="objdump", dot=re.compile(r"v?fn?m(add|sub)\d+p|vpdp|vdpbf16ps|tdp"),
         product=re.compile(r"v?pmadd|v?mulp[sd]$"), sum=re.compile(r"v?padd[dq]$|v?addp[sd]$"),
         slot=re.compile(r"(?<![\w%)])(-?(?:0x[0-9a-f]+)?)\(%(rsp|rbp)\)"),
         vector=re.compile(r"%[xyz]mm\d+"), not_vector=re.compile(r"\{(%k|1to)"),
@@ -247,7 +248,8 @@ def what_spills(function: Function, loop: list[Instruction]) -> tuple[list[Instr
     """Calls, and what touches the slots that the loop writes; and how many slots it only reads."""
     stores, loads = vector_slots(function, loop)
     touching = [i for slot in stores for i in stores[slot] + loads.get(slot, [])]
-    calls = [i for i in loop if i.is_call]
+    multiplies_tiles = any(i.mnemonic.startswith("tdp") for i in loop)
+    calls = [i for i in loop if i.is_call and not multiplies_tiles]
     return calls + touching, len(loads.keys() - stores.keys())
 
 

@@ -139,7 +139,7 @@ check_symbols() {
   local size='[1-9][0-9]?' types levels tile copy found
   types='(f32f32f32|f64f64f64|f16f16f32|f16f16f16|bf16bf16f32|bf16bf16bf16'
   types+='|s8s8s32|u8s8s32|s16s16s32|s16u4s32|s16s8s32|s8s4s32)'
-  levels='(x86_64_(sse2|avx2_fma|avx_vnni|avx512_base|avx512_vnni|avx512_bf16|avx512_fp16)'
+  levels='(x86_64_(sse2|avx2_fma|avx_vnni|avx512_base|avx512_vnni|avx512_bf16|avx512_fp16|amx_int8|amx_bf16)'
   levels+='|arm_64_(neon|fullfp16|fp16fml|bf16|dotprod|i8mm))'
   tile="uk_mmt4d_tile_${types}_${size}x${size}x${size}_${levels}(_f32acc)?"
   copy="uk_(un)?pack_tile_x(4|8|16|32|64)_${size}x${size}(_t)?_${levels}"
@@ -151,7 +151,7 @@ check_symbols() {
   check_functions "$library" uk_abi_version uk_cpu_has_level uk_cpu_level uk_isa_level_at uk_mmt4d \
     uk_mmt4d_info uk_pack uk_query_tile_sizes uk_status_string uk_tile_at uk_tile_count uk_unpack
   check_functions "$CPU_LIBRARY" uk_cpu_detect
-  check_needs "$CPU_LIBRARY" 'uk_.*|cpuinfo_.*|memcpy|memset|getauxval'
+  check_needs "$CPU_LIBRARY" 'uk_.*|cpuinfo_.*|memcpy|memset|getauxval|syscall'
   [[ -n $IREE_LIBRARY ]] || return 0
   local mma=()
   if [[ $(symbols T "$library") == *x86_64* ]]; then

@@ -65,8 +65,10 @@ TEST(CpuLevel, LevelsAreWhatTheyAreNamedAfter) {
     {"avx512_vnni", AVX512_BASE | UK_CPU_X86_64_AVX512VNNI, 0},
     {"avx512_bf16", AVX512_BASE | UK_CPU_X86_64_AVX512BF16, 0},
     {"avx512_fp16", AVX512_BASE | UK_CPU_X86_64_AVX512FP16, 0},
-    {"amx_int8", AVX512_BASE | UK_CPU_X86_64_AMXTILE | UK_CPU_X86_64_AMXINT8, 0},
-    {"amx_bf16", AVX512_BASE | UK_CPU_X86_64_AMXTILE | UK_CPU_X86_64_AMXBF16, 0},
+    {"amx_int8", AVX512_BASE | UK_CPU_X86_64_AMXTILE | UK_CPU_X86_64_AMXINT8,
+     UK_CPU_FIELD7_X86_64_AMX_PERMITTED},
+    {"amx_bf16", AVX512_BASE | UK_CPU_X86_64_AMXTILE | UK_CPU_X86_64_AMXBF16,
+     UK_CPU_FIELD7_X86_64_AMX_PERMITTED},
 #undef AVX2_FMA
 #undef AVX512_BASE
 #elif defined(__aarch64__)
@@ -183,6 +185,7 @@ TEST(CpuDetect, AgreesWithTheKernel) {
     {"amx_int8", 0, UK_CPU_X86_64_AMXINT8},
     {"amx_bf16", 0, UK_CPU_X86_64_AMXBF16},
     {"avx_vnni", 7, UK_CPU_FIELD7_X86_64_AVXVNNI},
+    {"amx_tile", 7, UK_CPU_FIELD7_X86_64_AMX_PERMITTED},  // asked for
   };
   const std::set<std::string> flags = words_of_cpuinfo("flags");
   const bool has_slow_bf16_dots = words_of_cpuinfo("vendor_id").count("GenuineIntel") == 1 &&

@@ -23,16 +23,6 @@ uint64_t read_xcr0() {
   return uint64_t{high} << 32 | low;
 }
 
-// Linux gives a process the registers of AMX when it asks for them, for all its threads.
-bool may_use_amx() {
-#ifdef __linux__
-  constexpr long kRequestPermission = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
-  return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
-#else
-  return false;
-#endif
-}
-
 CpuidFeatures read_cpuid() {
   constexpr uint32_t kOsxsave = 1u << 27;
   constexpr uint64_t kAvxState = 0x6, kAvx512State = 0xE6, kAmxState = 0x60000;
@@ -43,13 +33,12 @@ CpuidFeatures read_cpuid() {
   const uint64_t xcr0 = read_xcr0();
   const bool avx = (xcr0 & kAvxState) == kAvxState;
   const bool avx512 = (xcr0 & kAvx512State) == kAvx512State;
+  const bool amx = (xcr0 & kAmxState) == kAmxState;
   if (!__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx)) return found;
-  constexpr uint32_t kAmxTile = 1u << 24;
-  const bool amx = (xcr0 & kAmxState) == kAmxState && (edx & kAmxTile) && may_use_amx();
   const uint32_t last_subleaf = eax;
   found.amx_bf16 = amx && (edx >> 22 & 1);
   found.avx512fp16 = avx512 && (edx >> 23 & 1);
-  found.amx_tile = amx;
+  found.amx_tile = amx && (edx >> 24 & 1);
   found.amx_int8 = amx && (edx >> 25 & 1);
   if (last_subleaf >= 1 && __get_cpuid_count(7, 1, &eax, &ebx, &ecx, &edx)) {
     found.avx_vnni = avx && (eax >> 4 & 1);
@@ -62,6 +51,16 @@ CpuidFeatures read_cpuid() {
 bool has_slow_bf16_dots(const CpuidFeatures& found) {
   return found.avx512fp16 && cpuinfo_has_x86_avx512bf16() &&
          cpuinfo_get_core(0)->vendor == cpuinfo_vendor_intel;
+}
+
+// Linux gives a process the registers of AMX, for all its threads, when it asks for them.
+bool asks_for_amx() {
+#ifdef __linux__
+  constexpr long kRequestPermission = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM
+  return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+#else
+  return false;
+#endif
 }
 
 }  // namespace
@@ -104,6 +103,7 @@ extern "C" uk_status_t uk_cpu_detect(uint64_t* cpu_data, size_t fields) {
     if (feature.present) cpu_data[0] |= feature.bit;
   }
   if (cpuid.avx_vnni) cpu_data[7] |= UK_CPU_FIELD7_X86_64_AVXVNNI;
+  if (cpuid.amx_tile && asks_for_amx()) cpu_data[7] |= UK_CPU_FIELD7_X86_64_AMX_PERMITTED;
   if (has_slow_bf16_dots(cpuid)) cpu_data[7] |= UK_CPU_FIELD7_X86_64_SLOW_AVX512BF16;
   return UK_STATUS_OK;
 }

@@ -4,8 +4,8 @@
 // would refuse, without a configuration, ends the program.
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions; see LICENSE.
-#ifndef UKERNEL_TESTS_CONFORMANCE_EMULATED_AMX_H_
-#define UKERNEL_TESTS_CONFORMANCE_EMULATED_AMX_H_
+#ifndef UKERNEL_TESTS_EMULATED_AMX_H_
+#define UKERNEL_TESTS_EMULATED_AMX_H_
 
 #include <immintrin.h>
 #include <stdint.h>
@@ -134,4 +134,4 @@ inline void dot_bf16(int c_number, int a_number, int b_number) {
 #define _tile_dpbusd(c, a, b) emulated_amx::dot_bytes<uint8_t, int8_t>(c, a, b)
 #define _tile_dpbf16ps(c, a, b) emulated_amx::dot_bf16(c, a, b)
 
-#endif  // UKERNEL_TESTS_CONFORMANCE_EMULATED_AMX_H_
+#endif  // UKERNEL_TESTS_EMULATED_AMX_H_
