@@ -199,6 +199,10 @@ class BlockShape:
     @property
     def unrolls_steps(self) -> bool:
         plan = self.plan
+        if plan.stages_beside_dots:
+            # Clang would move the first step's dots behind the second one's staging, but not the loads of their rows,
+            # for which there are not enough registers.
+            return False
         further = registers_of_further_sums(self.p, self.sums, self.rows, self.vectors)
         spare = spare_registers(plan.tile, self.p, plan.spread) + further
         return unrolls_steps(self.p, self.rows, self.vectors, plan.reads_decoded, spare)
