@@ -240,12 +240,17 @@ class Plan:
     @property
     def stages_beside_dots(self) -> bool:
         """Whether, where a tile stages in its block, each step also stages one of the next part: in vectors of its
-        own, which it should fill. It takes no registers, for they are stored before the step's columns are loaded.
-        Rounding is long enough to be overlapped by itself."""
+        own, which it should fill. Rounding is long enough to be overlapped by itself."""
         tile, p = self.tile, self.primitive
         return (self.stages_in_block and self.units == 1 and 0 < p.least_rows_beside_dots <= tile.m0
                 and not self.sums_while_staging and not p.rounds_in_software
+                and self._registers + self._registers_to_stage_beside_dots <= p.isa.registers
                 and tile.m0 >= STAGED_VECTORS_FILLED * self.staged_vectors * self.rows_of_vector)
+
+    @property
+    def _registers_to_stage_beside_dots(self) -> int:
+        """For a vector of rows; and where GCC has constants of decoding, it takes as many more."""
+        return 1 + (0 if self.reads_decoded else self.primitive.decode_constants)
 
     @property
     def parts_lie_apart(self) -> bool:
