@@ -199,6 +199,10 @@ class BlockShape:
     @property
     def unrolls_steps(self) -> bool:
         plan = self.plan
+        if plan.stages_beside_dots:
+            # Clang would move the first step's dots behind the second one's staging, but not the loads of their rows,
+            # for which there are not enough registers.
+            return False
         further = registers_of_further_sums(self.p, self.sums, self.rows, self.vectors)
         spare = spare_registers(plan.tile, self.p, plan.spread) + further
         return unrolls_steps(self.p, self.rows, self.vectors, plan.reads_decoded, spare)
@@ -241,7 +245,7 @@ class BlockShape:
 
     def row_statement(self, row: int, part: int) -> Statement:
         p, plan = self.p, self.plan
-        at = (row * plan.units * p.parts + part) * plan.lane_bytes
+        at = plan.row_at(row, part)
         bits = p.lane_bits * plan.spread
         broadcast = p.broadcast if p.broadcast and bits == 32 else p.isa.broadcast[bits]
         lanes = broadcast.format(p=_offset("rows", at))
@@ -524,7 +528,8 @@ def _prune(statements: list[Statement], used: list[str]) -> list[Statement]:
 
 
 class LhsStage:
-    """The LHS in the dots' form: [step][row][unit][part] lanes."""
+    """The LHS in the dots' form: [step][row][unit][part] lanes. Beside dots, each step begins with a vector, and
+    what store_parts stages is [step][part][row]."""
 
     def __init__(self, plan: Plan) -> None:
         self.plan, self.p = plan, plan.primitive
@@ -545,6 +550,52 @@ class LhsStage:
     def statements(self, loaded: str) -> list[Statement]:
         assert self.p.stage_lhs is not None
         return _applied(self.p.stage_lhs, "rows", loaded)
+
+    # ------------------------------------------------------------ beside dots
+
+    @property
+    def loads_past_step(self) -> bool:
+        """Whether whole vectors hold more than a step."""
+        return self.plan.tile.m0 % self.plan.rows_of_vector != 0
+
+    @property
+    def step_function(self) -> str:
+        """What the K loop stages a step by."""
+        return "restage_step" if self.plan.parts_lie_apart else "stage_step"
+
+    def widened(self, is_last: bool) -> list[str]:
+        """Statements that stage a step; of the panel's last one no more is loaded."""
+        lines = []
+        for number, load, at in self._step_vectors(is_last):
+            if self.plan.parts_lie_apart:  # rows' units are taken apart as columns' units are
+                lines.append(Statement(f"units_{number}", load).text)
+                parts = [_applied(steps, f"rows_{number}_{part}", f"units_{number}")
+                         for part, steps in enumerate(self.p.decode)]
+            else:
+                assert self.p.stage_lhs is not None
+                parts = [_applied(self.p.stage_lhs, f"rows_{number}", load)]
+            bits = 8 * self.p.isa.vector_bytes
+            for statements, to in zip(parts, at):
+                lines += [s.text for s in statements]
+                lines.append(f"store_{bits}<{bits // 8}>({to}, {statements[-1].name});")
+        return lines
+
+    def stored(self, is_last: bool) -> list[str]:
+        """Likewise, by stores alone."""
+        lines = []
+        for number, load, at in self._step_vectors(is_last):
+            lines.append(Statement(f"units_{number}", load).text)
+            lines += [f"{store.format(to=to, x=f'units_{number}')};" for store, to in zip(self.p.store_parts, at)]
+        return lines
+
+    def _step_vectors(self, is_last: bool) -> Iterable[tuple[int, str, list[str]]]:
+        """Of each vector of a step its number, its load, and where its parts go."""
+        plan, p = self.plan, self.p
+        for number in range(plan.staged_vectors):
+            first = number * plan.rows_of_vector
+            rows = min(plan.rows_of_vector, plan.tile.m0 - first) if is_last else plan.rows_of_vector
+            load = _load(rows, p.lhs_unit_bytes, plan.rows_of_vector, _offset("from", first * p.lhs_unit_bytes))
+            yield number, load, [_offset("to", plan.row_at(first, part)) for part in range(p.parts)]
 
 
 _REGISTERS_OF_ROW_SUMS = 3  # beside the sums: a vector of rows, what a sum needs in between, a constant

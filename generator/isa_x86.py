@@ -259,6 +259,10 @@ def _integer_elements(n: _Names, k: int) -> dict[str, _Element]:
             "u8": _Element(1, u8, u8, n.widen_cost(2))}
 
 
+# Of bytes by nibbles. On avx512_base, and with fewer rows on avx512_vnni, that was slower.
+_LEAST_NIBBLE_ROWS_BESIDE_DOTS = {"avx2_fma": 4, "avx_vnni": 6, "avx512_vnni": 14}
+
+
 def _nibble_primitives(isa: Isa, has_vnni: bool, infix: str, common: dict) -> list[Primitive]:
     """Eight k a lane, whose 32 bits are the nibbles of a column. An s4 + 8 is a u4, got by flipping
     its sign bit; 8 times the row's sum is subtracted in the end. SSE2 brings the sign along instead.
@@ -323,7 +327,8 @@ def _nibble_primitives(isa: Isa, has_vnni: bool, infix: str, common: dict) -> li
                "dot_cost": Cost(multiply=3, any=2), "latency": _ADD, "registers": 3}
     return found + [Primitive(
         isa, TYPES["s8s4s32"], quads, decode=as_quads, decode_cost=decode_cost,
-        stage_lhs=(n.reorder(quads, 1),), stage_lhs_cost=Cost(shuffle=1), **dot, **s8s4)]
+        stage_lhs=(n.reorder(quads, 1),), stage_lhs_cost=Cost(shuffle=1),
+        least_rows_beside_dots=_LEAST_NIBBLE_ROWS_BESIDE_DOTS.get(isa.name, 0), **dot, **s8s4)]
 
 
 def _integer_primitives(isa: Isa) -> list[Primitive]:
@@ -441,7 +446,11 @@ def _float_primitives(isa: Isa) -> list[Primitive]:
         ("bf16", {"k_order": ((0,), (1,)), "lhs_unit_bytes": 4, "rhs_unit_bytes": 4,
                   "decode": both_halves, "decode_cost": Cost(shift=1, any=1),
                   "decode_registers": 0 if has_fma else 2,
-                  "stage_lhs": widen_bf16, "stage_lhs_cost": bf16_cost}),
+                  "stage_lhs": widen_bf16, "stage_lhs_cost": bf16_cost,
+                  "store_parts": (("store_low_halves({to}, {x})", "store_high_halves({to}, {x})")
+                                  if isa.vector_bytes == 64 else ()),
+                  # 13 rows and more were measured, of 9 vectors are not filled.
+                  "least_rows_beside_dots": 12 if isa.vector_bytes == 64 else 4}),
     ]
     for name, form in forms:
         common = {**acc, **form, "broadcast": _BESIDE_FLOATS if isa.vector_bytes == 64 else None,

@@ -192,6 +192,10 @@ class Primitive:
     decode_cost: Cost = Cost()  # of all parts
     stage_lhs: Steps | None = None  # of the rows' units; None: used as they lie in memory
     stage_lhs_cost: Cost = Cost()
+    # {to}, {x}: by part, a store that stages it, of rows' units as loaded, over one staged before, or zeros.
+    store_parts: tuple[str, ...] = ()
+    # The rows from which it was measured to be faster to stage the next steps beside these ones' dots; 0: it was not.
+    least_rows_beside_dots: int = 0
     # {a}, {b}: of a dot that adds a product to {acc}, taken in pairs: see dots_in_pairs in
     # arch/x86_64/mmt4d_tile.h.
     product: str | None = None

@@ -15,6 +15,8 @@ LOAD_MARGIN = 1.25  # likewise of blocks of one vector, with a load for each dot
 REGISTERS_TO_UNROLL = 4
 REGISTERS_TO_TAKE_TURNS = 2  # likewise, where the steps of a turn have sums of their own
 DECODE_TO_UNROLL = 4
+# Of the vectors of a step that is staged beside dots: such steps were slower where half of them was.
+STAGED_VECTORS_FILLED = 0.75
 STAGE_BYTES = 8 << 10  # of each staged operand: both stay in L1 beside the panels
 
 # Of a K loop beside which rows are staged, to sum them there: the sums, and the factor.
@@ -236,6 +238,37 @@ class Plan:
         return self.stages_lhs and not self.stages_rhs and len(self.blocks) == 1
 
     @property
+    def stages_beside_dots(self) -> bool:
+        """Whether, where a tile stages in its block, each step also stages one of the next part: in vectors of its
+        own, which it should fill. Rounding is long enough to be overlapped by itself."""
+        tile, p = self.tile, self.primitive
+        return (self.stages_in_block and self.units == 1 and 0 < p.least_rows_beside_dots <= tile.m0
+                and not self.sums_while_staging and not p.rounds_in_software
+                and self._registers + self._registers_to_stage_beside_dots <= p.isa.registers
+                and tile.m0 >= STAGED_VECTORS_FILLED * self.staged_vectors * self.rows_of_vector)
+
+    @property
+    def _registers_to_stage_beside_dots(self) -> int:
+        """For a vector of rows; and where GCC has constants of decoding, it takes as many more."""
+        return 1 + (0 if self.reads_decoded else self.primitive.decode_constants)
+
+    @property
+    def parts_lie_apart(self) -> bool:
+        """Of a staged step: all rows' first part, then all rows' second one."""
+        return self.stages_beside_dots and bool(self.primitive.store_parts)
+
+    @property
+    def rows_of_vector(self) -> int:
+        """Whose units are loaded at a time to be staged beside dots."""
+        p = self.primitive
+        return p.lanes if p.store_parts else p.lanes // p.parts
+
+    @property
+    def staged_vectors(self) -> int:
+        """Of these, in a step."""
+        return -(-self.tile.m0 // self.rows_of_vector)
+
+    @property
     def stages_for_blocks(self) -> bool:
         """What all of them read, a part at a time."""
         return self.stages and not self.stages_in_block
@@ -301,9 +334,17 @@ class Plan:
     def lane_bytes(self) -> int:
         return self.primitive.lane_bits // 8
 
+    def row_at(self, row: int, part: int) -> int:
+        """Where a k step has that of a row's first unit, as the dots read it in place or staged."""
+        if self.parts_lie_apart:
+            return (part * self.staged_vectors * self.rows_of_vector + row) * self.lane_bytes
+        return (row * self.units * self.primitive.parts + part) * self.lane_bytes
+
     @property
     def row_step(self) -> int:
         """Bytes of a k step of the LHS as the dots read it in place or staged."""
+        if self.stages_beside_dots:
+            return self.staged_vectors * self.rows_of_vector * self.primitive.parts * self.lane_bytes
         unit_bytes = (self.primitive.parts * self.lane_bytes if self.stages_lhs else
                       self.primitive.lhs_unit_bytes)
         return self.tile.m0 * self.units * unit_bytes
@@ -349,7 +390,8 @@ class Plan:
                 f"{self._registers} of {p.isa.registers} registers"
                 + (f", {self.spread} partial sums" if self.spread > 1 else "")
                 + (f", up to {most_sums} sums a result" if most_sums > 1 else "")
-                + (f", {' and '.join(staged)} staged" if staged else ""))
+                + (f", {' and '.join(staged)} staged" if staged else "")
+                + (" beside the dots" if self.stages_beside_dots else ""))
 
 
 # ---------------------------------------------------------------- cost

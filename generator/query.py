@@ -23,7 +23,7 @@ from generator.tiles_json import read_rows
 
 _PER_INSTRUCTION, _PER_COLUMNS_INSTRUCTION, _PER_LOAD, _PER_LOOP, _PER_LINE = 2, 1, 2, 6, 3
 _OVERLAP, _LONE_VECTOR_LOADS = 8, 4
-_PER_STAGED_VECTOR = 6
+_PER_STAGED_VECTOR, _PER_VECTOR_STAGED_BESIDE_DOTS, _STAGED_QUARTERS = 6, 3, 3
 _STEPS_PER_SUMMED_LANE = 64
 _LINE_BITS = 64 * 8
 _TILE_ROWS, _PER_TILE_PRODUCT, _PER_TILE_OF_COLUMNS, _PER_TILE_OF_ROWS = 16, 19, 23, 8
@@ -273,7 +273,14 @@ def step_cost(row: Row, wide: bool, decoded_for: int = 0) -> int:
     def rows_staging() -> int:
         if level.lhs_by_lane or (lhs_bits * dot.k >= lane_bits and rhs_bits >= 8):
             return 0
-        return -(-_PER_STAGED_VECTOR * tile.m0 * dots * lane_bits // vector_bits)
+        per_vector = _PER_VECTOR_STAGED_BESIDE_DOTS if stages_beside_dots() else _PER_STAGED_VECTOR
+        return -(-per_vector * tile.m0 * dots * lane_bits // vector_bits)
+
+    def stages_beside_dots() -> bool:
+        lanes = vector_bits // lane_bits
+        return (row.origin != "hand" and _is_bf16_pair(tile) and dot.instructions == 1
+                and level.vector_bytes == 64 and parts * blocks == 1 and tile.m0 <= lanes
+                and 4 * tile.m0 >= _STAGED_QUARTERS * lanes)
 
     def rows_summing() -> int:
         if not dot.sums_rows_before or decoded_for:

@@ -33,6 +33,9 @@ constexpr int kLoneVectorLoads = 4;
 // To load a vector of rows or columns, bring it into the form that dots take, and store it where
 // they find it.
 constexpr int kPerStagedVector = 6;
+// The same of rows that are staged beside dots, of which a vector holds as many as so many quarters
+// of its lanes at least: see stages_beside_dots in generator/plan.py.
+constexpr int kPerVectorStagedBesideDots = 3, kStagedQuarters = 3;
 // s8 by s4 sums its rows in a pass of its own, by lanes that belong to one row each, in as many
 // steps as fill whole vectors. These lanes are added up one by one, a cycle for four, at the end of
 // so many steps as K = 512 has.
@@ -212,7 +215,16 @@ class Step {
   int rows_staging() const {
     const bool staged =
         !unit_.lhs_by_lane && (type_.lhs_bits * dot_.k < lane_bits_ || type_.rhs_bits < 8);
-    return staged ? rounded_up(kPerStagedVector * row_.m0 * dots_ * lane_bits_, vector_bits()) : 0;
+    const int per_vector = stages_beside_dots() ? kPerVectorStagedBesideDots : kPerStagedVector;
+    return staged ? rounded_up(per_vector * row_.m0 * dots_ * lane_bits_, vector_bits()) : 0;
+  }
+
+  // Generated tiles of one block, of pairs of bf16 in vectors of 512 bits.
+  bool stages_beside_dots() const {
+    const int lanes = vector_bits() / lane_bits_;
+    return row_.origin != UK_ORIGIN_HAND && is_bf16_pair(row_, type_) && dot_.instructions == 1 &&
+           unit_.bytes == 64 && parts_ * blocks_ == 1 && row_.m0 <= lanes &&
+           4 * row_.m0 >= kStagedQuarters * lanes;
   }
 
   int block_cost(int rows, bool columns_staged) const {

@@ -9,11 +9,12 @@ from collections import Counter
 from itertools import product
 from typing import Callable, Iterator
 
-from generator.emit import BlockShape, TileSource
+from generator.emit import BlockShape, LhsStage, TileSource
 from generator.isas import primitives
 from generator.library import ARCHS
 from generator.model import BITS, MAX_K0, Primitive, Tile
 from generator.plan import Plan, make_plan, plan_on_decoded_rhs
+from generator.requests import parse_line
 from generator.select import choose_primitive
 from tests.generator.support import draw_tiles, seeds_and_main, strata
 
@@ -56,6 +57,8 @@ class Machine:
         while True:
             steps = min(chunk, k1 - step)
             lhs = self.lhs[step * tile.m0 * plan.units:][:steps * tile.m0 * plan.units]
+            if plan.stages_beside_dots:
+                lhs = self._staged_lhs(lhs, steps)
             rhs = self.rhs[step * tile.n0 * plan.units:][:steps * tile.n0 * plan.units]
             columns = self._staged_rhs(rhs, steps) if plan.reads_vectors else rhs
             self.writes.clear()
@@ -77,6 +80,12 @@ class Machine:
     def _column_unit_bytes(self) -> int:
         staged = self.p.isa.vector_bytes // self.p.operand_lanes
         return staged if self.plan.reads_vectors else self.p.rhs_unit_bytes
+
+    def _staged_lhs(self, lhs: list[Unit], steps: int) -> list[Unit]:
+        """[step][row, up to whole vectors], of one unit each; parts are their own lanes, wherever these lie."""
+        padding = [()] * (self.plan.row_step // self._row_unit_bytes() - self.plan.tile.m0)
+        return [unit for step in range(steps)
+                for unit in [*lhs[step * self.plan.tile.m0:][:self.plan.tile.m0], *padding]]
 
     def _staged_rhs(self, rhs: list[Unit], steps: int) -> list[Unit | None]:
         """[step][unit][column, up to whole vectors]."""
@@ -242,6 +251,7 @@ def _evaluate(expression: str, x: object, functions: dict) -> object:
     text = re.sub(r"static_cast<int>\((\w+)\)", r"\1", expression.format(x="x"))
     text = re.sub(r"\b_mm\d*_(\w+?)(?:_si\d+)?\(", r"mm_\1(", text)
     names = {f"mm_{name}": function for name, function in functions.items()}
+    names |= functions
     # It only keeps the compiler from changing what makes its argument.
     names["in_order"] = lambda value: value
     return eval(text, {"__builtins__": {}}, {**names, "x": x})  # of our own text
@@ -362,6 +372,95 @@ class DecodeTest(unittest.TestCase):
                     got = [int.from_bytes(names["x"][i:i + size], "little", signed=signed)
                            for i in range(0, 16, size)]
                     self.assertEqual(got, wanted, f"{p.isa.name} {p.type.name} {element}")
+
+
+def _of_lanes(v: bytes, result: Callable[[int], int]) -> bytes:
+    """Of each 32 bits."""
+    return b"".join((result(int.from_bytes(v[i:i + 4], "little")) & 0xFFFFFFFF).to_bytes(4, "little")
+                    for i in range(0, len(v), 4))
+
+
+# On whole vectors.
+_STAGED: dict = {
+    "slli_epi32": lambda v, n: _of_lanes(v, lambda lane: lane << n),
+    "and": lambda v, mask: _of_lanes(v, lambda lane: lane & mask), "set1_epi32": lambda a: a,
+    "castps": lambda v: v, "bf16_to_f32": lambda v: b"".join(bytes(2) + v[i:i + 2] for i in range(0, len(v), 2)),
+    "setr_epi8": lambda *control: control, "broadcast_i32x4": lambda control: control,
+    "broadcastsi128": lambda control: control,
+    "shuffle_epi8": lambda v, control: bytes(v[i // 16 * 16 + control[i % 16]] for i in range(len(v)))}
+
+
+class StageTest(unittest.TestCase):
+    """Of the emitted statements that stage a step beside dots, on a panel's bytes."""
+
+    LINES = ("bf16bf16f32 13x32x2 avx512_base", "bf16bf16f32 14x32x2 avx512_base", "bf16bf16f32 16x16x2 avx512_base",
+             "bf16bf16bf16 13x32x2 avx512_base f32acc", "bf16bf16f32 6x16x2 avx2_fma",
+             "bf16bf16f32 8x8x2 avx2_fma", "s8s4s32 8x8x8 avx2_fma", "s8s4s32 6x16x8 avx_vnni",
+             "s8s4s32 14x32x8 avx512_vnni", "s8s4s32 16x16x8 avx512_vnni")
+
+    def test_steps_are_there_for_their_dots(self) -> None:
+        numbers = random.Random(1)
+        for line in self.LINES:
+            tile = parse_line(f"mmt4d {line}").tile("x86_64")
+            plain = make_plan(tile, choose_primitive(tile))
+            plans = [plan for plan in (plain, plan_on_decoded_rhs(plain)) if plan and plan.stages_beside_dots]
+            self.assertTrue(plans, line)
+            for plan in plans:
+                for k1 in (1, 2, plan.stage_steps, plan.stage_steps + 1, 2 * plan.stage_steps - 1,
+                           2 * plan.stage_steps, 3 * plan.stage_steps + 1):
+                    with self.subTest(tile=line, k1=k1):
+                        self._check(plan, k1, numbers)
+
+    def _check(self, plan: Plan, k1: int, numbers: random.Random) -> None:
+        stage, part_steps = LhsStage(plan), plan.stage_steps
+        panel = numbers.randbytes(k1 * plan.tile.m0 * plan.primitive.lhs_unit_bytes)
+        memory = bytearray(numbers.randbytes(2 * part_steps * plan.row_step))
+        if plan.parts_lie_apart:
+            memory[part_steps * plan.row_step:] = bytes(part_steps * plan.row_step)
+
+        def run(step: int, statements: Callable[[bool], list[str]]) -> None:
+            is_last = step + 1 == k1 and stage.loads_past_step
+            self._run(statements(is_last), panel[step * len(panel) // k1:], memory,
+                      step % (2 * part_steps) * plan.row_step)
+
+        for step in range(min(k1, part_steps)):
+            run(step, stage.widened)
+        for step in range(k1):
+            if step + part_steps < k1:
+                run(step + part_steps, stage.stored if plan.parts_lie_apart else stage.widened)
+            at = step % (2 * part_steps) * plan.row_step
+            for row in range(plan.tile.m0):
+                unit = panel[(step * plan.tile.m0 + row) * plan.primitive.lhs_unit_bytes:]
+                for part, elements in enumerate(plan.primitive.k_order):
+                    size, field = BITS[plan.tile.type.lhs] // 8, plan.lane_bytes // len(elements)
+                    wanted = b"".join(bytes(field - size) + unit[k * size:][:size] for k in elements)
+                    lane = at + plan.row_at(row, part)
+                    self.assertEqual(bytes(memory[lane:lane + plan.lane_bytes]), wanted, f"step {step} row {row}")
+
+    def _run(self, lines: list[str], panel: bytes, memory: bytearray, to: int) -> None:
+        values: dict[str, bytes] = {}
+        for line in lines:
+            if store := re.fullmatch(r"store_(\w+?)(?:<\d+>)?\(to(?: \+ (\d+))?, (\w+)\);", line):
+                at, value = to + int(store[2] or 0), values[store[3]]
+                if store[1] in ("low_halves", "high_halves"):
+                    upper = store[1] == "high_halves"
+                    for lane in range(0, len(value), 4):
+                        memory[at + lane + 2:at + lane + 4] = value[lane + 2 * upper:][:2]
+                else:
+                    memory[at:at + len(value)] = value
+                continue
+            statement = re.fullmatch(r"const auto (\w+) = (.*);", line)
+            assert statement, line
+            name, text = statement.groups()
+            if load := re.search(r"load_(\d+)<(\d+)>\(from(?: \+ (\d+))?\)", text):
+                first, size = int(load[3] or 0), int(load[2])
+                self.assertLessEqual(first + size, len(panel), "is in the panel")
+                x = panel[first:first + size].ljust(int(load[1]) // 8, b"\0")
+                text = text.replace(load[0], "{x}")
+            else:
+                operand = next(operand for operand in values if re.search(rf"\b{operand}\b", text))
+                x, text = values[operand], re.sub(rf"\b{operand}\b", "{x}", text)
+            values[name] = _evaluate(text, x, _STAGED)
 
 
 def _elements(memory: bytes, element: str, k: int, unit: int) -> list[int]:

@@ -77,6 +77,24 @@ class PlanTest(unittest.TestCase):
                 ("f16f16f16", "1x32x1", "avx512_fp16", [1])):
             self.assertEqual(sums(name, shape, isa), expected, f"{name} {shape} {isa}")
 
+    def test_stages_beside_dots_where_that_fills_vectors(self) -> None:
+        for line, alone, decoded in (("bf16bf16f32 13x32x2 avx512_base", True, True),
+                                     ("bf16bf16f32 14x32x2 avx512_base", False, True),  # alone it has two blocks
+                                     ("bf16bf16f32 9x32x2 avx512_base", False, False),
+                                     ("bf16bf16f32 17x16x2 avx512_base", False, False),
+                                     ("bf16bf16bf16 13x32x2 avx512_base f32acc", True, False),
+                                     ("bf16bf16f32 6x16x2 avx2_fma", False, True),
+                                     ("f16f16f32 13x32x1 avx512_base", False, False),
+                                     ("s8s4s32 13x32x8 avx512_vnni", False, False),
+                                     ("s8s4s32 8x8x8 avx_vnni", True, False),
+                                     ("s8s4s32 10x8x8 avx_vnni", False, True),  # alone for want of registers
+                                     ("s8s4s32 14x32x8 avx512_vnni", False, True)):
+            tile = parse_line(f"mmt4d {line}").tile("x86_64")
+            plan = make_plan(tile, choose_primitive(tile))
+            on_decoded_rhs = plan_on_decoded_rhs(plan)
+            found = plan.stages_beside_dots, on_decoded_rhs is not None and on_decoded_rhs.stages_beside_dots
+            self.assertEqual(found, (alone, decoded), line)
+
     def test_a_decoded_rhs_leaves_registers_for_larger_blocks(self) -> None:
         def rows(plan: Plan | None) -> list[int]:
             assert plan

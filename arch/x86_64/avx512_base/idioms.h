@@ -143,6 +143,19 @@ struct Avx512WidenedOperands {
   }
 };
 
+// Of two bf16 a lane, one as an f32, where there is an f32 that was a bf16: only its upper half is
+// written. The mask does what a shift or an AND would take a vector port from dots for.
+//
+//   v                            l0 h0 | l1 h1 | ...     16 bits each, from the lowest
+//   `to` after store_low_halves   0 l0 |  0 l1 | ...
+//           store_high_halves     0 h0 |  0 h1 | ...
+UK_INLINE void store_low_halves(char* to, __m512i v) {
+  _mm512_mask_storeu_epi16(to + 2, 0x55555555, v);
+}
+UK_INLINE void store_high_halves(char* to, __m512i v) {
+  _mm512_mask_storeu_epi16(to, 0xAAAAAAAA, v);
+}
+
 struct Avx512WidenF16 {
   static UK_INLINE __m512i widen(__m256i h) { return _mm512_castps_si512(f16_to_f32(h)); }
 };
