@@ -137,11 +137,12 @@ struct TileShapes {
 };
 constexpr TileShapes kTileShapes = {
     1, 0, {}, {64, 64, 64, 64, 64, 64, 64, 64}, {16, 16, 16, 16, 16, 16, 16, 16}};
-#define UK_FOUR_OPERANDS UK_OPERAND_PATTERN, UK_OPERAND_PATTERN, UK_OPERAND_PATTERN, UK_OPERAND_PATTERN
+#define UK_FOUR_OPERANDS \
+  UK_OPERAND_PATTERN, UK_OPERAND_PATTERN, UK_OPERAND_PATTERN, UK_OPERAND_PATTERN
 constexpr uint32_t kTileRow[16] = {UK_FOUR_OPERANDS, UK_FOUR_OPERANDS, UK_FOUR_OPERANDS,
                                    UK_FOUR_OPERANDS};
-#define UK_DEFINE_TILE_LOOP(symbol, mnemonic)                                                      \
-  extern "C" __attribute__((noinline)) void symbol(uint64_t rounds) {                              \
+#define UK_DEFINE_TILE_LOOP(symbol, mnemonic)                                                        \
+  extern "C" __attribute__((noinline)) void symbol(uint64_t rounds) {                                \
     __asm__ volatile("ldtilecfg %1\n" UK_FOR_EACH(UK_TILE_ACCUMULATORS, "tilezero %%tmm\\a\n")     \
                      "tileloadd (%2,%3,1), %%tmm6\n"                                               \
                      "tileloadd (%2,%3,1), %%tmm7\n"                                               \
@@ -153,7 +154,7 @@ constexpr uint32_t kTileRow[16] = {UK_FOUR_OPERANDS, UK_FOUR_OPERANDS, UK_FOUR_O
                      "tilerelease\n"                                                               \
                      : "+r"(rounds)                                                                \
                      : "m"(kTileShapes), "r"(kTileRow), "r"(uint64_t{0})                           \
-                     : "cc", "memory");                                                            \
+                     : "cc", "memory"); \
   }
 UK_DEFINE_TILE_LOOP(uk_peak_loop_dot_s8_tmm, "tdpbssd")
 UK_DEFINE_TILE_LOOP(uk_peak_loop_dot_bf16_tmm, "tdpbf16ps")
@@ -330,7 +331,8 @@ std::vector<const Row*> fastest_rows() {
 // The level whose instructions a level uses where it has none of its own, NULL if there is none.
 const char* level_below(const std::string& isa) {
   if (isa == "avx_vnni") return "avx2_fma";
-  for (const char* on_base : {"avx512_vnni", "avx512_bf16", "avx512_fp16", "amx_int8", "amx_bf16"}) {
+  for (const char* on_base :
+       {"avx512_vnni", "avx512_bf16", "avx512_fp16", "amx_int8", "amx_bf16"}) {
     if (isa == on_base) return "avx512_base";
   }
   return nullptr;

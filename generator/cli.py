@@ -12,6 +12,7 @@ from typing import NoReturn
 
 from generator import library, signals
 from generator.build import INDEX, SUFFIX, Options, build, default_compiler, load_emit, source
+from generator.isas import primitives
 from generator.library import HandRow
 from generator.model import RequestError, Tile
 from generator.requests import (Answer, Asked, Request, find_answer, make_request, parse_line,
@@ -157,10 +158,13 @@ def _tile(arguments: argparse.Namespace) -> None:
     if answer.note:
         print(answer.note, file=sys.stderr)
     if isinstance(answer.how, HandRow):
-        print(f"{answer.tile.symbol} is in the library, hand-written; this is the generated one",
-              file=sys.stderr)
-        assert isinstance(answer.tile, Tile)
-        answer = Answer(answer.asked, answer.tile, choose_primitive(answer.tile))
+        tile = answer.tile
+        assert isinstance(tile, Tile)
+        if not primitives(tile.arch)[tile.isa]:
+            raise RequestError(f"{tile.symbol} is in the library, hand-written, as all tiles of {tile.isa} are: "
+                               f"see arch/{tile.arch}/{tile.isa}")
+        print(f"{tile.symbol} is in the library, hand-written; this is the generated one", file=sys.stderr)
+        answer = Answer(answer.asked, tile, choose_primitive(tile))
     print(source(answer), end="")
 
 

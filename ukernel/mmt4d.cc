@@ -194,8 +194,9 @@ void for_each_step(const uk_mmt4d_params_t& p, const Mmt4dType& type, const uk_t
 }
 
 // The same where the LHS is decoded: a part of each of its panels meets one RHS panel after the
-// other, so that the walk is that of the other operand's, with their roles exchanged. Tiles prefetch
-// nothing: on Emerald Rapids they are as fast as with parts of the next RHS panels on their way.
+// other, so that the walk is that of the other operand's, with their roles exchanged. Tiles
+// prefetch nothing: on Emerald Rapids they are as fast as with parts of the next RHS panels on
+// their way.
 template <class OneStep>
 void for_each_step(const uk_mmt4d_params_t& p, const Mmt4dType& type, const uk_tile_row_t& row,
                    DecodedLhs& operands, OneStep one_step) {

@@ -24,9 +24,10 @@ double total_cost(const uk_tile_row_t& row, const uint64_t* cpu_data, bool wide,
   const double steps = k > 0 ? static_cast<double>(ceil_div(k, row.k0)) : double(kLarge) / row.k0;
   const uk_index_t lhs_panels = m > 0 ? ceil_div(m, row.m0) : kLarge;
   const uk_index_t rhs_panels = n > 0 ? ceil_div(n, row.n0) : kLarge;
-  const uk_index_t decoded_for = decodes_rhs_once(row, lhs_panels, rhs_panels, cpu_data) ? lhs_panels
-                                 : decodes_lhs_once(row, rhs_panels)                     ? rhs_panels
-                                                                                         : 0;
+  const uk_index_t decoded_for = decodes_rhs_once(row, lhs_panels, rhs_panels, cpu_data)
+                                     ? lhs_panels
+                                 : decodes_lhs_once(row, rhs_panels) ? rhs_panels
+                                                                     : 0;
   const bool mostly_pads = steps_at_a_time(row) > 1 && 0 < m && m <= kFewRowsOfTiles;
   const int step = tile_step_cost(row, wide, decoded_for) *
                    (row_is_slow(row, cpu_data) ? kSlow : 1) * (mostly_pads ? kMostlyPadding : 1);

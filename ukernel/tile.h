@@ -109,11 +109,11 @@ typedef void uk_mmt4d_strided_tile_fn(void* out_matrix, const void* lhs_panel,
 // Of a tile that decodes an operand there may be a third one, <symbol>_on_decoded, for ops that
 // have this done once for several tiles: nulls where there is none.
 struct uk_decoded_operand_t {
-  uk_index_t step_bytes;         // of the decoded panel, a k step
-  uk_index_t steps_at_a_time = 1; // it has a multiple of so many
-  bool is_lhs = false;           // else the RHS
-  void (*begin)(void) = nullptr; // what a thread calls before the first of these tiles,
-  void (*end)(void) = nullptr;   // and after the last one, unless they are null
+  uk_index_t step_bytes;           // of the decoded panel, a k step
+  uk_index_t steps_at_a_time = 1;  // it has a multiple of so many
+  bool is_lhs = false;             // else the RHS
+  void (*begin)(void) = nullptr;   // what a thread calls before the first of these tiles,
+  void (*end)(void) = nullptr;     // and after the last one, unless they are null
 };
 struct uk_tile_on_decoded_t {
   uk_mmt4d_strided_tile_fn* function;
@@ -126,7 +126,7 @@ struct uk_tile_on_decoded_t {
 #define UK_DECLARE_MMT4D_TILE(...)                                                               \
   extern "C" uk_mmt4d_tile_fn UK_MMT4D_SYMBOL(__VA_ARGS__);                                      \
   extern "C" UK_HIDDEN uk_mmt4d_strided_tile_fn UK_STRIDED_SYMBOL(UK_MMT4D_SYMBOL(__VA_ARGS__)); \
-  extern "C" UK_HIDDEN const uk_tile_on_decoded_t UK_ON_DECODED_SYMBOL(                  \
+  extern "C" UK_HIDDEN const uk_tile_on_decoded_t UK_ON_DECODED_SYMBOL(                          \
       UK_MMT4D_SYMBOL(__VA_ARGS__));
 #define UK_DECLARE_PACK_TILE(...) extern "C" uk_pack_tile_fn UK_PACK_SYMBOL(__VA_ARGS__);
 #define UK_DECLARE_UNPACK_TILE(...) extern "C" uk_unpack_tile_fn UK_UNPACK_SYMBOL(__VA_ARGS__);
@@ -139,29 +139,29 @@ struct uk_tile_on_decoded_t {
 #define UK_DEFINE_MMT4D_TILE_(symbol, types, suffix, m0, n0, k0) \
   UK_DEFINE_MMT4D_TILE__(symbol, types, suffix, m0, n0, k0)
 #define UK_DEFINE_MMT4D_TILE__(symbol, types, suffix, m0, n0, k0)                         \
-  UK_DEFINE_BODY_ON_DECODED(symbol, types##suffix, m0, n0, k0)                        \
+  UK_DEFINE_BODY_ON_DECODED(symbol, types##suffix, m0, n0, k0)                            \
   UK_DEFINE_STRIDED_TILE(symbol, n0) {                                                    \
     mmt4d_##types##suffix<m0, n0, k0, false>(out_matrix, lhs_panel, rhs_panel, k1, flags, \
                                              context);                                    \
   }
 
 #if defined(UK_STRIDED_TILES)
-#define UK_DEFINE_BODY_ON_DECODED(symbol, body, m0, n0, k0)                                 \
-  namespace {                                                                                   \
-  /* Empty, and dropped by compilers, where no operand is decoded. */                         \
-  [[maybe_unused]] void symbol##_blocks_on_decoded(void* out_matrix, const void* lhs_panel, \
-                                                       const void* rhs_panel, uk_index_t k1,    \
-                                                       uint32_t flags,                          \
-                                                       const uk_tile_context_t& context) {      \
-    if constexpr (decoded_##body<m0, n0, k0>.step_bytes != 0) {                                       \
-      mmt4d_##body<m0, n0, k0, true>(out_matrix, lhs_panel, rhs_panel, k1, flags, context);     \
-    }                                                                                           \
-  }                                                                                             \
-  }                                                                                             \
-  UK_DEFINE_ON_DECODED(                                                                     \
-      symbol, (decoded_##body<m0, n0, k0>.step_bytes ? &symbol##_blocks_on_decoded : nullptr),    \
+#define UK_DEFINE_BODY_ON_DECODED(symbol, body, m0, n0, k0)                                    \
+  namespace {                                                                                  \
+  /* Empty, and dropped by compilers, where no operand is decoded. */                          \
+  [[maybe_unused]] void symbol##_blocks_on_decoded(void* out_matrix, const void* lhs_panel,    \
+                                                   const void* rhs_panel, uk_index_t k1,       \
+                                                   uint32_t flags,                             \
+                                                   const uk_tile_context_t& context) {         \
+    if constexpr (decoded_##body<m0, n0, k0>.step_bytes != 0) {                                \
+      mmt4d_##body<m0, n0, k0, true>(out_matrix, lhs_panel, rhs_panel, k1, flags, context);    \
+    }                                                                                          \
+  }                                                                                            \
+  }                                                                                            \
+  UK_DEFINE_ON_DECODED(                                                                        \
+      symbol, (decoded_##body<m0, n0, k0>.step_bytes ? &symbol##_blocks_on_decoded : nullptr), \
       (decoded_##body<m0, n0, k0>))
-#define UK_DEFINE_ON_DECODED(symbol, function, ...)                 \
+#define UK_DEFINE_ON_DECODED(symbol, function, ...)                    \
   extern "C" UK_HIDDEN const uk_tile_on_decoded_t symbol##_on_decoded; \
   const uk_tile_on_decoded_t symbol##_on_decoded = {function, {__VA_ARGS__}};
 #else

@@ -311,8 +311,8 @@ uk_status_t uk_cpu_level(const char* isa_name, uint64_t* cpu_data, size_t fields
 /* 1 if cpu_data (NULL: the baseline) has every feature that the level needs, else 0. */
 int uk_cpu_has_level(const char* isa_name, const uint64_t* cpu_data);
 
-/* What this machine can run: the CPU has it and the operating system saves its registers. Asks Linux
- * for those of AMX. In the archive ukernel_cpu. */
+/* What this machine can run: the CPU has it and the operating system saves its registers. Asks
+ * Linux for those of AMX. In the archive ukernel_cpu. */
 uk_status_t uk_cpu_detect(uint64_t* cpu_data, size_t fields);
 
 #ifdef __cplusplus

@@ -232,8 +232,8 @@ UK_INLINE void tile_on_transposed_lhs(char* out, uk_index_t row_bytes, const cha
       transpose_some<M0>(rows + k * M0 * kUnitBytes, lhs + k * M0 * kUnitBytes, k1 - k);
     }
   }
-  multiply_panels<P, M0, N0>(out, row_bytes, rhs, k1, flags,
-                             fetch_start<1>(rhs, k1, 0, context), [&]() UK_INLINE_LAMBDA {
+  multiply_panels<P, M0, N0>(out, row_bytes, rhs, k1, flags, fetch_start<1>(rhs, k1, 0, context),
+                             [&]() UK_INLINE_LAMBDA {
                                const char* const these = rows;
                                rows += M0 * kTileRowBytes;
                                return these;

@@ -98,9 +98,8 @@ class StridedTileCheck {
     matrix_.place(before, {edge, 0}, GuardedBuffer::writable);
 
     const auto tile = reinterpret_cast<uk_mmt4d_tile_fn*>(row_.function);
-    uk_mmt4d_strided_tile_fn* const strided = context.decoded
-                                                  ? uk::on_decoded_of_row(row_)->function
-                                                  : uk::strided_tile_of_row(row_);
+    uk_mmt4d_strided_tile_fn* const strided =
+        context.decoded ? uk::on_decoded_of_row(row_)->function : uk::strided_tile_of_row(row_);
     ASSERT_TRUE(strided);
     ASSERT_EQ("", catcher_.run([&] {
       tile(out_.data(), lhs_.data(), rhs_.data(), steps, flags);

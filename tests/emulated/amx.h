@@ -56,7 +56,9 @@ inline void load_config(const void* shapes) {
 inline void release() {
   for (Register& r : registers) r = Register();
 }
-inline void zero(int number) { __builtin_memset(configured(number).bytes, 0, sizeof(Register::bytes)); }
+inline void zero(int number) {
+  __builtin_memset(configured(number).bytes, 0, sizeof(Register::bytes));
+}
 inline void load(int number, const void* base, long stride) {
   Register& r = configured(number);
   zero(number);

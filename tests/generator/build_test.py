@@ -523,6 +523,7 @@ class ErrorTest(BuildCase):
                 ([*good, "--emit", "exe"], "invalid choice: 'exe'"),
                 (["tile", "s8s8s16", "1x1x1", "avx2_fma"], "unknown type"),
                 (["tile", "s8s8s32", "1x1", "avx2_fma"], "'1x1' is not a shape"),
+                (["tile", "s8s8s32", "32x32x4", "amx_int8"], "hand-written, as all tiles of amx_int8 are"),
                 ([], "arguments are required: command")):
             with self.subTest(arguments[-2:]):
                 self.assert_refused(message, *arguments)

@@ -75,6 +75,8 @@ class AnswerTest(unittest.TestCase):
                             ("mmt4d bf16bf16bf16 7x19x2 avx512_bf16", "avx512_base"),
                             ("mmt4d f16f16f32 7x19x1 avx512_fp16", "avx512_base"),
                             ("mmt4d f16f16f16 7x19x1 avx512_fp16 f32acc", "avx512_base"),
+                            ("mmt4d s8s8s32 7x19x4 amx_int8", "avx512_vnni"),
+                            ("mmt4d bf16bf16f32 7x19x2 amx_bf16", "avx512_base"),
                             ("pack x32 8x1 avx512_vnni", "avx512_base"),
                             ("pack x32 9x3 avx512_fp16", "avx512_base"),
                             ("unpack x4 9x6 t avx512_bf16", "avx512_base"),

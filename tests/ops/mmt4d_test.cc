@@ -573,8 +573,8 @@ TEST_P(Mmt4dOnDecoded, FewSteps) {
   }
 }
 
-// A longer panel than the op has decoded in its stack at a time; so many that OUT is in blocks, too;
-// and an RHS too large for the caches.
+// A longer panel than the op has decoded in its stack at a time; so many that OUT is in blocks,
+// too; and an RHS too large for the caches.
 TEST_P(Mmt4dOnDecoded, BlocksOfKAndOut) {
   UK_SKIP_WITHOUT_LEVEL(GetParam().isa);
   for (const uk_tile_row_t* row : rows_on_decoded(GetParam())) {
@@ -699,8 +699,7 @@ TEST_P(Mmt4dTilesAtLevel, DoNotDependOnTheBlocksOfN) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Mmt4dAtLevel, ::testing::ValuesIn(types_at_levels(true)), test_name);
-INSTANTIATE_TEST_SUITE_P(All, Mmt4dOnDecoded, ::testing::ValuesIn(types_on_decoded()),
-                         test_name);
+INSTANTIATE_TEST_SUITE_P(All, Mmt4dOnDecoded, ::testing::ValuesIn(types_on_decoded()), test_name);
 #if !defined(__x86_64__)
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(Mmt4dOnDecoded);
 #endif

@@ -102,8 +102,7 @@ UK_INLINE void mmt4d_u8s8s32(void* out, const void* lhs, const void* rhs, uk_ind
                              uint32_t flags, const uk_tile_context_t& context) {
   start_out<M0, N0>(static_cast<char*>(out), context.out_stride * U8S8::kOutBytes,
                     static_cast<const char*>(lhs), k1, flags);
-  mmt4d_tile<U8S8, M0, N0, K0, kOnDecoded>(out, lhs, rhs, k1, flags | UK_MMT4D_ACCUMULATE,
-                                              context);
+  mmt4d_tile<U8S8, M0, N0, K0, kOnDecoded>(out, lhs, rhs, k1, flags | UK_MMT4D_ACCUMULATE, context);
 }
 
 }  // namespace
