@@ -35,6 +35,7 @@ _LARGE = 1 << 20  # what an unknown size counts as
 _FEW_LHS_PANELS, _FEW_LHS_PANELS_TO_FLIP, _FEW_RHS_PANELS = 4, 6, 1
 _SLOW = 4  # times as long: a dot of the one level that CPUs are slow at
 _FEW_ROWS_OF_TILES, _MOSTLY_PADDING = 3, 16
+_ROWS_OF_TALL, _TALL = 17, 1.125
 
 
 # ---------------------------------------------------------------- rows
@@ -323,7 +324,8 @@ def _order(row: Row, arch: str, cpu: str, m: int, n: int, k: int) -> tuple:
     step = step_cost(row, is_wide(arch, cpu), decoded_for)
     mostly_pads = level.tile_steps > 1 and 0 < m <= _FEW_ROWS_OF_TILES
     step *= (_SLOW if _is_slow(row, level_of_cpu(arch, cpu)) else 1) * (_MOSTLY_PADDING if mostly_pads else 1)
-    cost = tiles(m, tile.m0) * tiles(n, tile.n0) * tiles(k, tile.k0) * float(step)
+    is_tall = tile.m0 >= _ROWS_OF_TALL and not level.tile_steps
+    cost = tiles(m, tile.m0) * tiles(n, tile.n0) * tiles(k, tile.k0) * float(step) * (_TALL if is_tall else 1)
     padded = (tiles(m if m > 0 else _LARGE, tile.m0) * tile.m0
               * tiles(n if n > 0 else _LARGE, tile.n0) * tile.n0)
     return cost, padded, -tile.m0 * tile.n0, tile.m0 + tile.n0, -tile.n0, -tile.k0

@@ -101,7 +101,7 @@ inline bool l3_feeds_tiles(const uint64_t* cpu_data) {
 }
 
 // Steps of K that an instruction of a row takes together: the bounds of parts of K are theirs.
-inline uk_index_t steps_at_a_time(const uk_tile_row_t& row) {
+inline uk_index_t tile_steps(const uk_tile_row_t& row) {
   return larger(vector_unit_of_row(row).tile_steps, 1);
 }
 

@@ -160,7 +160,7 @@ void for_each_step(const uk_mmt4d_params_t& p, const Mmt4dType& type, const uk_t
     walk.panels = least_of_levels(p.cpu_data, &VectorUnit::panels);
   }
   walk.out_tile_bytes = uk_index_t{p.m0} * p.n0 * type.out_bits / 8;
-  walk.steps_at_a_time = steps_at_a_time(row);
+  walk.tile_steps = tile_steps(row);
   operands.limit(&walk);
   const auto rhs_at = [&](uk_index_t j, uk_index_t k) {
     return at(p.rhs, p.rhs_offset + j * p.rhs_stride0 + k * rhs_step, type.rhs_bits);
@@ -212,7 +212,7 @@ void for_each_step(const uk_mmt4d_params_t& p, const Mmt4dType& type, const uk_t
                     false,
                     0,
                     1};
-  walk.steps_at_a_time = steps_at_a_time(row);
+  walk.tile_steps = tile_steps(row);
   walk.most_steps = operands.most_steps();
   walk.out_tile_bytes = uk_index_t{p.m0} * p.n0 * type.out_bits / 8;
   // A lone panel's stride may be anything.

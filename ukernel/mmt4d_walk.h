@@ -57,7 +57,7 @@ struct Mmt4dWalk {
   // of OUT takes. For m > 1, where K can be split and L3 does not feed tiles.
   uk_index_t most_steps = 0, most_lhs_panels = 0, out_tile_bytes = 0;
   // Parts of K are a multiple of so many steps, which an instruction takes. So is most_steps.
-  uk_index_t steps_at_a_time = 1;
+  uk_index_t tile_steps = 1;
 
   bool rhs_streams() const { return n * k * rhs_step_bytes >= kStreamBytes; }
   bool reads_rhs_once() const { return rhs_streams() && m == 1; }
@@ -74,7 +74,6 @@ struct Mmt4dWalk {
       const uk_index_t panels = rhs_blocks ? kLongPanelBytes : kPanelBytes;
       k_block = equal_block(k, lhs_step_bytes + rhs_step_bytes, panels, 16);
       if (most_steps > 0) k_block = smaller(k_block, equal_block(k, 1, most_steps));
-      if (steps_at_a_time > 1) k_block = ceil_div(k_block, steps_at_a_time) * steps_at_a_time;
     }
     uk_index_t m_block = 1, n_block = n;
     if (rhs_blocks) {
@@ -104,6 +103,7 @@ struct Mmt4dWalk {
       n_block = 2;
       k_block = larger(kSideBySideBytes / rhs_step_bytes, 1);
     }
+    if (tile_steps > 1) k_block = ceil_div(k_block, tile_steps) * tile_steps;
     const bool prefetch = rhs_streams() && !runs_ahead && !waits;
     // An RHS panel that came only when its first tile reads it would keep that tile waiting, while
     // the memory would idle beside the others. So all tiles of a panel fetch a part of the next.

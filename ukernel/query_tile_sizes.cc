@@ -14,6 +14,10 @@ constexpr int kSlow = 4;
 // measured to be no faster than others, and most of the LHS and OUT is padding.
 constexpr uk_index_t kFewRowsOfTiles = 3;
 constexpr int kMostlyPadding = 16;
+// Tiles of more rows are the best of AMX alone. Elsewhere they multiply what was packed for it: s8 by
+// s8 of 32x32x4 was measured to be a tenth slower than of 16x32x4, which the model has as fast.
+constexpr int kRowsOfTall = 17;
+constexpr double kTall = 1.125;
 
 // Time for the whole matmul, padding included, in quarter cycles. Doubles, as sizes may be
 // anything; generator/query.py does the same operations in the same order.
@@ -28,10 +32,11 @@ double total_cost(const uk_tile_row_t& row, const uint64_t* cpu_data, bool wide,
                                      ? lhs_panels
                                  : decodes_lhs_once(row, rhs_panels) ? rhs_panels
                                                                      : 0;
-  const bool mostly_pads = steps_at_a_time(row) > 1 && 0 < m && m <= kFewRowsOfTiles;
+  const bool mostly_pads = tile_steps(row) > 1 && 0 < m && m <= kFewRowsOfTiles;
   const int step = tile_step_cost(row, wide, decoded_for) *
                    (row_is_slow(row, cpu_data) ? kSlow : 1) * (mostly_pads ? kMostlyPadding : 1);
-  return tiles_m * tiles_n * steps * static_cast<double>(step);
+  const bool is_tall = row.m0 >= kRowsOfTall && tile_steps(row) == 1;
+  return tiles_m * tiles_n * steps * static_cast<double>(step) * (is_tall ? kTall : 1);
 }
 
 // Elements of the padded output.

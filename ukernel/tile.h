@@ -110,7 +110,7 @@ typedef void uk_mmt4d_strided_tile_fn(void* out_matrix, const void* lhs_panel,
 // have this done once for several tiles: nulls where there is none.
 struct uk_decoded_operand_t {
   uk_index_t step_bytes;           // of the decoded panel, a k step
-  uk_index_t steps_at_a_time = 1;  // it has a multiple of so many
+  uk_index_t tile_steps = 1;  // it has a multiple of so many
   bool is_lhs = false;             // else the RHS
   void (*begin)(void) = nullptr;   // what a thread calls before the first of these tiles,
   void (*end)(void) = nullptr;     // and after the last one, unless they are null

@@ -162,7 +162,8 @@ const char* uk_status_string(uk_status_t status);
  *
  *   extern uk_mmt4d_tile_fn uk_mmt4d_tile_f32f32f32_8x32x1_x86_64_avx512_base;
  *
- * mmt4d: k1 steps of K0; of the flags a tile reads ACCUMULATE and PREFETCH_RHS. */
+ * mmt4d: k1 steps of K0; of the flags a tile reads ACCUMULATE and PREFETCH_RHS. Tiles of AMX configure
+ * its registers, whatever these hold, and leave them released. So do ops that use such tiles. */
 typedef void uk_mmt4d_tile_fn(void* out_tile, const void* lhs_panel, const void* rhs_panel,
                               uk_index_t k1, uint32_t flags);
 

@@ -106,6 +106,24 @@ TEST(Mmt4dWalk, SplitsKOnlyWhereThatIsExact) {
   }
 }
 
+// Where an instruction takes several steps, its own are those of every part of K but the last.
+TEST(Mmt4dWalk, SplitsKBetweenInstructions) {
+  constexpr uk_index_t kTogether = 16;
+  for (Mmt4dWalk walk : {in_blocks_each_way(true), in_blocks_each_way(false),
+                         few_rows(4, kCheap, 2), few_rows(1, kCheap, 1)}) {
+    walk.tile_steps = kTogether;
+    bool splits = false;
+    for (const Call& call : calls_of(walk)) {
+      ASSERT_EQ(0, call.k % kTogether);
+      if (walk.most_steps > 0) {
+        ASSERT_LE(call.k1, walk.most_steps);
+      }
+      splits |= call.k > 0;
+    }
+    EXPECT_EQ(walk.m0 > 1, splits);
+  }
+}
+
 TEST(Mmt4dWalk, SplitsKWhereAPanelIsTooLong) {
   for (const bool l3_feeds : {false, true}) {
     for (const Call& call : calls_of({37, 41, 9000, 16, 64, 128, true, l3_feeds, 0, 1})) {

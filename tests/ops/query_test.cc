@@ -174,7 +174,7 @@ TEST_P(Query, SeventeenRowsDoNotGetSixteen) {
                 uk_query_tile_sizes(type.flag | skip, 17, 4096, 4096, &fixed, cpu.data(), &sizes));
       const uk_tile_row_t* row =
           uk::select_tile(UK_OP_MMT4D, type.flag | skip, sizes.m0, sizes.n0, sizes.k0, cpu.data());
-      if (uk::steps_at_a_time(*row) > 1) continue;  // 16 rows are one instruction
+      if (uk::tile_steps(*row) > 1) continue;  // 16 rows are one instruction
       EXPECT_LT((17 + sizes.m0 - 1) / sizes.m0 * sizes.m0, 32) << text(sizes);
     }
   }
