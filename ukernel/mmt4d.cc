@@ -114,7 +114,7 @@ class DecodedRhs {
 // Tiles that take a decoded LHS share a part of its panel.
 class DecodedLhs {
  public:
-  static constexpr bool kDecodesLhs = true, kDecodesRhs = false;
+  static constexpr bool kDecodesLhs = true;
   static constexpr uk_index_t kMostTileBytes = kMostTileBytesOnDecoded;
 
   explicit DecodedLhs(const uk_tile_on_decoded_t& tile) : tile_(tile) {
@@ -215,8 +215,7 @@ void for_each_step(const uk_mmt4d_params_t& p, const Mmt4dType& type, const uk_t
   walk.tile_steps = tile_steps(row);
   walk.most_steps = operands.most_steps();
   walk.out_tile_bytes = uk_index_t{p.m0} * p.n0 * type.out_bits / 8;
-  // A lone panel's stride may be anything.
-  const uk_index_t rhs_panel_bytes = p.n > 1 ? p.rhs_stride0 * type.rhs_bits / 8 : 0;
+  const uk_index_t rhs_panel_bytes = p.rhs_stride0 * type.rhs_bits / 8;
   walk.for_all_tiles([&](const TilesOfRhs& tiles) {
     const auto& [i, k, k1] = tiles.rhs;
     const char* const lhs =

@@ -85,8 +85,9 @@ struct uk_tile_context_t {
   uintptr_t prefetch_from = 0;
   uintptr_t prefetch_step_bytes = 0;
   // Of <symbol>_on_decoded: the panel of one operand as its dots take it, k1 steps of so many bytes
-  // as it says, and room for the sums of its rows, where it needs those of up to kSharedRowSums. At
-  // addresses of whole cache lines. The tile fills them if told to, else they are filled already.
+  // as it says, rounded up to whole instructions (tile_steps of ukernel/isa.inc), and room for the
+  // sums of its rows, where it needs those of up to kSharedRowSums. At addresses of whole cache
+  // lines. The tile fills them if told to, else they are filled already.
   char* decoded = nullptr;
   char* row_sums = nullptr;
   bool fills_decoded = false, fills_row_sums = false;
@@ -109,11 +110,10 @@ typedef void uk_mmt4d_strided_tile_fn(void* out_matrix, const void* lhs_panel,
 // Of a tile that decodes an operand there may be a third one, <symbol>_on_decoded, for ops that
 // have this done once for several tiles: nulls where there is none.
 struct uk_decoded_operand_t {
-  uk_index_t step_bytes;           // of the decoded panel, a k step
-  uk_index_t tile_steps = 1;  // it has a multiple of so many
-  bool is_lhs = false;             // else the RHS
-  void (*begin)(void) = nullptr;   // what a thread calls before the first of these tiles,
-  void (*end)(void) = nullptr;     // and after the last one, unless they are null
+  uk_index_t step_bytes;          // of the decoded panel, a k step
+  bool is_lhs = false;            // else the RHS
+  void (*begin)(void) = nullptr;  // what a thread calls before the first of these tiles,
+  void (*end)(void) = nullptr;    // and after the last one, unless they are null
 };
 struct uk_tile_on_decoded_t {
   uk_mmt4d_strided_tile_fn* function;

@@ -162,8 +162,9 @@ const char* uk_status_string(uk_status_t status);
  *
  *   extern uk_mmt4d_tile_fn uk_mmt4d_tile_f32f32f32_8x32x1_x86_64_avx512_base;
  *
- * mmt4d: k1 steps of K0; of the flags a tile reads ACCUMULATE and PREFETCH_RHS. Tiles of AMX configure
- * its registers, whatever these hold, and leave them released. So do ops that use such tiles. */
+ * mmt4d: k1 steps of K0; of the flags a tile reads ACCUMULATE and PREFETCH_RHS. Tiles of AMX, and
+ * ops that use them, configure its registers and leave them released: what the caller had there is
+ * lost. */
 typedef void uk_mmt4d_tile_fn(void* out_tile, const void* lhs_panel, const void* rhs_panel,
                               uk_index_t k1, uint32_t flags);
 
@@ -312,8 +313,11 @@ uk_status_t uk_cpu_level(const char* isa_name, uint64_t* cpu_data, size_t fields
 /* 1 if cpu_data (NULL: the baseline) has every feature that the level needs, else 0. */
 int uk_cpu_has_level(const char* isa_name, const uint64_t* cpu_data);
 
-/* What this machine can run: the CPU has it and the operating system saves its registers. Asks
- * Linux for those of AMX. In the archive ukernel_cpu. */
+/* What this machine can run: the CPU has it and the operating system saves its registers. Where the
+ * CPU has AMX, asks Linux for its registers, for the whole process and for good: from then on a
+ * signal takes some 8 KiB more of stack, and Linux refuses an alternate signal stack without room
+ * for that; if there is one already, it refuses AMX, and tiles of other levels are used. In the
+ * archive ukernel_cpu. */
 uk_status_t uk_cpu_detect(uint64_t* cpu_data, size_t fields);
 
 #ifdef __cplusplus

@@ -27,8 +27,8 @@ constexpr int kTileRows = 16, kTileRowBytes = 64, kTileBytes = kTileRows * kTile
 constexpr int kTileSteps = 16;  // of K that an instruction takes
 constexpr int kUnitBytes = 4;   // of a row or column in a step
 
-// Keeps what reads memory behind what wrote it. GCC 12 does not know that instructions with tiles
-// do.
+// Keeps reads and writes of memory on their side of it. GCC 12 does not know that instructions with
+// tiles do any.
 UK_INLINE void memory_barrier() { asm volatile("" : : : "memory"); }
 
 // ---------------------------------------------------------------- configuration
@@ -165,6 +165,7 @@ UK_INLINE void multiply_steps(const char* rows, const char* columns) {
   _tile_loadd(6, columns, kStepBytes);
   if constexpr (N0 > 16) _tile_loadd(7, columns + kTileRowBytes, kStepBytes);
   if constexpr (M0 > 16) _tile_loadd(5, rows + kTileBytes, kTileRowBytes);
+  memory_barrier();
   P::multiply_00();
   if constexpr (N0 > 16) P::multiply_01();
   if constexpr (M0 > 16) P::multiply_10();
@@ -176,7 +177,7 @@ UK_INLINE void multiply_steps(const char* rows, const char* columns) {
 // what lies behind a panel is not its own.
 template <class P, int M0, int N0, class NextRows>
 UK_INLINE void multiply_panels(char* out, uk_index_t row_bytes, const char* rhs, uk_index_t k1,
-                               uint32_t flags, Prefetch ahead, NextRows next_rows) {
+                               uint32_t flags, NextRows next_rows) {
   static_assert((M0 == 16 || M0 == 32) && (N0 == 16 || N0 == 32), "one or two tiles each");
   constexpr int kStepBytes = N0 * kUnitBytes;
   if (flags & UK_MMT4D_ACCUMULATE) {
@@ -184,9 +185,7 @@ UK_INLINE void multiply_panels(char* out, uk_index_t row_bytes, const char* rhs,
   } else {
     clear_results<M0, N0>();
   }
-  const bool prefetches = (flags & UK_MMT4D_PREFETCH_RHS) != 0;
   for (; k1 >= kTileSteps; k1 -= kTileSteps, rhs += kTileSteps * kStepBytes) {
-    if (prefetches) prefetch<1, kStepBytes, kTileSteps>(ahead);
     multiply_steps<P, M0, N0>(next_rows(), rhs);
   }
   if (k1 > 0) {
@@ -214,7 +213,9 @@ UK_INLINE void tile_on_panels(char* out, uk_index_t row_bytes, const char* lhs, 
   uk_index_t steps = k1;
   transpose_next(steps);
   configure_tiles();
-  multiply_panels<P, M0, N0>(out, row_bytes, rhs, k1, flags, ahead, [&]() UK_INLINE_LAMBDA {
+  const bool prefetches = (flags & UK_MMT4D_PREFETCH_RHS) != 0;
+  multiply_panels<P, M0, N0>(out, row_bytes, rhs, k1, flags, [&]() UK_INLINE_LAMBDA {
+    if (prefetches) prefetch<1, N0 * kUnitBytes, kTileSteps>(ahead);
     steps -= kTileSteps;
     transpose_next(steps);
     return transposed[next];
@@ -222,6 +223,8 @@ UK_INLINE void tile_on_panels(char* out, uk_index_t row_bytes, const char* lhs, 
   release_tiles();
 }
 
+// For an op, which has the registers configured, and prefetches nothing: see DecodedLhs in
+// ukernel/mmt4d.cc.
 template <class P, int M0, int N0>
 UK_INLINE void tile_on_transposed_lhs(char* out, uk_index_t row_bytes, const char* lhs,
                                       const char* rhs, uk_index_t k1, uint32_t flags,
@@ -232,18 +235,17 @@ UK_INLINE void tile_on_transposed_lhs(char* out, uk_index_t row_bytes, const cha
       transpose_some<M0>(rows + k * M0 * kUnitBytes, lhs + k * M0 * kUnitBytes, k1 - k);
     }
   }
-  multiply_panels<P, M0, N0>(out, row_bytes, rhs, k1, flags, fetch_start<1>(rhs, k1, 0, context),
-                             [&]() UK_INLINE_LAMBDA {
-                               const char* const these = rows;
-                               rows += M0 * kTileRowBytes;
-                               return these;
-                             });
+  multiply_panels<P, M0, N0>(out, row_bytes, rhs, k1, flags, [&]() UK_INLINE_LAMBDA {
+    const char* const these = rows;
+    rows += M0 * kTileRowBytes;
+    return these;
+  });
 }
 
 // The LHS, which each RHS panel would have transposed anew.
 template <class P, int M0, int N0>
 constexpr uk_decoded_operand_t decoded_operand() {
-  return {M0 * kUnitBytes, kTileSteps, true, configure_tiles_of_thread, release_tiles_of_thread};
+  return {M0 * kUnitBytes, true, configure_tiles_of_thread, release_tiles_of_thread};
 }
 
 template <class P, int M0, int N0, int K0, bool kOnDecoded>

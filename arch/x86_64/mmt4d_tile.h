@@ -456,8 +456,8 @@ UK_INLINE void tile_of_blocks(void* out, const void* lhs, const void* rhs, uk_in
 
 // ---------------------------------------------------------------- a decoded RHS
 
-// Bytes of a k step of it, 0 for tiles that take none: ops have them run on parts of K, for which
-// OUT must hold the sums so far, and tiles of few rows reuse it too little.
+// Tiles that take none say 0 bytes a step: ops have them run on parts of K, for which OUT must hold
+// the sums so far, and tiles of few rows reuse it too little.
 template <class P, int M0, int N0>
 constexpr uk_decoded_operand_t decoded_operand() {
   constexpr bool kOutHoldsSums = sizeof(typename P::Acc) == P::kLanes * P::kOutBytes;

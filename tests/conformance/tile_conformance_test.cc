@@ -57,7 +57,7 @@ class StridedTileCheck {
         const uk_tile_on_decoded_t* const on_decoded = uk::on_decoded_of_row(row_);
         if (!on_decoded) continue;
         // The second call finds what the first has left, and no such operand.
-        const uk_index_t together = on_decoded->operand.tile_steps;
+        const uk_index_t together = uk::tile_steps(row_);
         const Bytes panel(static_cast<size_t>((steps + together - 1) / together * together *
                                               on_decoded->operand.step_bytes));
         const Bytes sums(kSharedRowSums * sizeof(int32_t));

@@ -19,7 +19,7 @@ struct Register {
   unsigned char bytes[kMostRows][kMostRowBytes] = {};
 };
 
-static thread_local Register registers[kRegisters];
+inline thread_local Register registers[kRegisters];  // one set, whatever file uses it
 
 inline void check(bool holds) {
   if (!holds) __builtin_trap();

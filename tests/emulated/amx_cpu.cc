@@ -1,7 +1,29 @@
-// Instead of the library's: a CPU with AMX beside avx512_vnni, if that is there.
+// Instead of the library's: a CPU with AMX beside avx512_vnni, if that is there. After each test
+// its registers must be released.
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions; see LICENSE.
+#include <gtest/gtest.h>
+
+#include "tests/emulated/amx.h"
 #include "ukernel/ukernel.h"
+
+namespace {
+
+class ReleasedTiles : public ::testing::EmptyTestEventListener {
+  void OnTestEnd(const ::testing::TestInfo&) override {
+    for (const emulated_amx::Register& r : emulated_amx::registers) {
+      EXPECT_EQ(0, r.rows) << "tile registers are still configured";
+    }
+    emulated_amx::release();
+  }
+};
+
+[[maybe_unused]] const bool kListens = [] {
+  ::testing::UnitTest::GetInstance()->listeners().Append(new ReleasedTiles);
+  return true;
+}();
+
+}  // namespace
 
 extern "C" uk_status_t uk_cpu_detect(uint64_t* cpu_data, size_t fields) {
   const bool has_avx512_vnni =

@@ -1,6 +1,11 @@
 // CPU levels, the detection of what this machine has, status texts.
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions; see LICENSE.
+#if defined(__x86_64__)
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+
 #include <cstdlib>
 #include <fstream>
 #include <set>
@@ -186,7 +191,6 @@ TEST(CpuDetect, AgreesWithTheKernel) {
     {"amx_int8", 0, UK_CPU_X86_64_AMXINT8},
     {"amx_bf16", 0, UK_CPU_X86_64_AMXBF16},
     {"avx_vnni", 7, UK_CPU_FIELD7_X86_64_AVXVNNI},
-    {"amx_tile", 7, UK_CPU_FIELD7_X86_64_AMX_PERMITTED},  // asked for
   };
   const std::set<std::string> flags = words_of_cpuinfo("flags");
   const bool has_slow_bf16_dots = words_of_cpuinfo("vendor_id").count("GenuineIntel") == 1 &&
@@ -209,8 +213,13 @@ TEST(CpuDetect, AgreesWithTheKernel) {
   const CpuData cpu = host_cpu_data();
   CpuData known = {};
 #if defined(__x86_64__)
-  known[7] = UK_CPU_FIELD7_X86_64_SLOW_AVX512BF16;
-  EXPECT_EQ(has_slow_bf16_dots, (cpu[7] & known[7]) != 0);
+  EXPECT_EQ(has_slow_bf16_dots, (cpu[7] & UK_CPU_FIELD7_X86_64_SLOW_AVX512BF16) != 0);
+  constexpr long kGetPermissions = 0x1022, kTileData = 18;  // ARCH_GET_XCOMP_PERM
+  uint64_t permitted = 0;
+  if (syscall(SYS_arch_prctl, kGetPermissions, &permitted) != 0) permitted = 0;
+  EXPECT_EQ(flags.count("amx_tile") == 1 && (permitted >> kTileData & 1) != 0,
+            (cpu[7] & UK_CPU_FIELD7_X86_64_AMX_PERMITTED) != 0);
+  known[7] = UK_CPU_FIELD7_X86_64_SLOW_AVX512BF16 | UK_CPU_FIELD7_X86_64_AMX_PERMITTED;
 #endif
   for (const auto& feature : features) {
     known[static_cast<size_t>(feature.field)] |= feature.bit;

@@ -573,6 +573,23 @@ TEST_P(Mmt4dOnDecoded, FewSteps) {
   }
 }
 
+// So many RHS panels, longer than one that is decoded at a time, that they are in blocks; and one
+// row of tiles, whose parts take turns in a matrix.
+TEST_P(Mmt4dOnDecoded, PartsOfK) {
+  UK_SKIP_WITHOUT_LEVEL(GetParam().isa);
+  for (const uk_tile_row_t* row : rows_on_decoded(GetParam())) {
+    const uk_decoded_operand_t& operand = uk::on_decoded_of_row(*row)->operand;
+    if (!operand.is_lhs) continue;
+    const uk_tile_sizes_t tile = {row->m0, row->n0, row->k0};
+    const uk_index_t k = uk::kDecodedPanelBytes / operand.step_bytes + 1;
+    const uk_index_t n = 2 * uk::kLhsBlockBytes / (k * rhs_step_bytes(tile)) + 2;
+    check_counts(*row, 2, n, k, UK_MMT4D_ACCUMULATE, Strides::kLoose);
+    check_unpacked({row->flags, 1, 3, k, tile, Strides::kLoose}, row->m0 - 1, 3 * row->n0 - 1,
+                   cpu.data());
+    if (HasFatalFailure()) return;
+  }
+}
+
 // A longer panel than the op has decoded in its stack at a time; so many that OUT is in blocks,
 // too; and an RHS too large for the caches.
 TEST_P(Mmt4dOnDecoded, BlocksOfKAndOut) {
@@ -584,7 +601,7 @@ TEST_P(Mmt4dOnDecoded, BlocksOfKAndOut) {
     const uk_index_t long_k = uk::kDecodedPanelBytes / decoded_step + 1;
     for (const uint32_t accumulate : {0u, UK_MMT4D_ACCUMULATE}) {
       check_counts(*row, kLhsPanels, 2, long_k, accumulate, Strides::kLoose);
-      if (row->m0 <= 6) {
+      if (row->m0 <= 6 || uk::tile_steps(*row) > 1) {
         const uk_index_t out_tile_bytes = uk_index_t{row->m0} * row->n0 * 4;
         const uk_index_t out_panels = uk::kOutPartsBytes / 2 / (kLhsPanels * out_tile_bytes) + 2;
         check_counts(*row, kLhsPanels, out_panels, long_k, accumulate, Strides::kLoose);
@@ -631,6 +648,21 @@ TEST(Mmt4dTiles, DecodeTheRhsOnceForEnoughPanels) {
 }
 #endif
 
+#if defined(__x86_64__)
+TEST(Mmt4dTiles, DecodeTheLhsOnceForSeveralRhsPanels) {
+  for (const char* level : {"amx_int8", "avx512_vnni"}) {
+    const bool is_amx = std::string(level) == "amx_int8";
+    const CpuData cpu = level_cpu_data(level);
+    const uk_tile_row_t* row =
+        uk::select_tile(UK_OP_MMT4D, UK_MMT4D_TYPE_S8S8S32, 16, 32, 4, cpu.data());
+    ASSERT_TRUE(row);
+    EXPECT_FALSE(uk::decodes_lhs_once(*row, 1)) << row->symbol;
+    EXPECT_EQ(is_amx, uk::decodes_lhs_once(*row, 2)) << row->symbol;
+    EXPECT_EQ(!is_amx, uk::decodes_rhs_once(*row, 50, 50, cpu.data())) << row->symbol;
+  }
+}
+#endif
+
 TEST(Mmt4dTiles, FitTheStackOfUnpackOut) {
   for (const uk_tile_row_t* row : table_rows()) {
     if (row->op != UK_OP_MMT4D || row->origin == UK_ORIGIN_GENERIC) continue;
@@ -650,13 +682,22 @@ TEST_P(Mmt4dAtLevel, BitsDoNotDependOnTheSplitOfK) {
                cpu.data());
     Call split({r.flags, 2, 1, k, r.tile, Strides::kZeroForInputs, Edge::end, "random"},
                cpu.data());
-    // The order inside the hardware's dot product is no part of the contract.
-    if (whole.row()->numerics == UK_NUMERICS_BF16_DOT) continue;
+    // The order inside the hardware's dot product is no part of the contract, but that parts begin
+    // where an instruction would.
+    if (whole.row()->numerics == UK_NUMERICS_BF16_DOT && uk::tile_steps(*whole.row()) == 1)
+      continue;
     whole.run();
     split.run();
     if (HasFatalFailure()) return;
     EXPECT_EQ(whole.tile(0, 0), split.tile(0, 0)) << whole.row()->symbol;
     EXPECT_EQ(whole.tile(0, 0), split.tile(1, 0)) << whole.row()->symbol;
+    // As of an op that decodes the LHS.
+    Call columns({r.flags, 1, 2, k, r.tile, Strides::kZeroForInputs, Edge::end, "random"},
+                 cpu.data());
+    columns.run();
+    if (HasFatalFailure()) return;
+    EXPECT_EQ(whole.tile(0, 0), columns.tile(0, 0)) << whole.row()->symbol;
+    EXPECT_EQ(whole.tile(0, 0), columns.tile(0, 1)) << whole.row()->symbol;
   }
 }
 

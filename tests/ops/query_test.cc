@@ -3,6 +3,8 @@
 // Licensed under the Apache License v2.0 with LLVM Exceptions; see LICENSE.
 #include <algorithm>
 #include <set>
+#include <tuple>
+#include <utility>
 
 #include "tests/ops/harness.h"
 #include "ukernel/internal.h"
@@ -267,6 +269,31 @@ TEST(QueryN0, IsTwoVectorsWhereRowsAreMany) {
       ASSERT_EQ(UK_STATUS_OK,
                 uk_query_tile_sizes(e.type, m, 4096, 4096, nullptr, cpu.data(), &sizes));
       EXPECT_EQ(e.n0, sizes.n0) << e.isa << " " << text(sizes) << " of type " << e.type;
+    }
+  }
+}
+#endif
+
+#if defined(__x86_64__)
+// AMX multiplies 16 rows at a time. Of few rows most would be padding.
+TEST(QueryAmx, IsForMoreThanAFewRows) {
+  for (const auto& [isa, type, k0] : {std::make_tuple("amx_int8", UK_MMT4D_TYPE_S8S8S32, 4),
+                                      std::make_tuple("amx_int8", UK_MMT4D_TYPE_U8S8S32, 4),
+                                      std::make_tuple("amx_bf16", UK_MMT4D_TYPE_BF16BF16F32, 2)}) {
+    const CpuData cpu = level_cpu_data(isa);
+    for (const auto& [m, m0] :
+         {std::make_pair(1, 0), std::make_pair(3, 0), std::make_pair(4, 16), std::make_pair(16, 16),
+          std::make_pair(32, 32), std::make_pair(512, 32), std::make_pair(-1, 32)}) {
+      uk_tile_sizes_t sizes = kUntouched;
+      ASSERT_EQ(UK_STATUS_OK,
+                uk_query_tile_sizes(type, m, 4096, 4096, nullptr, cpu.data(), &sizes));
+      const uk_tile_row_t* row =
+          uk::select_tile(UK_OP_MMT4D, type, sizes.m0, sizes.n0, sizes.k0, cpu.data());
+      ASSERT_TRUE(row);
+      EXPECT_EQ(m0 > 0, uk::tile_steps(*row) > 1) << isa << " " << text(sizes) << " for " << m;
+      if (m0 > 0) {
+        EXPECT_TRUE(sizes == (uk_tile_sizes_t{m0, 32, k0})) << text(sizes) << " for " << m;
+      }
     }
   }
 }

@@ -86,8 +86,8 @@ class StackAtLevel : public ::testing::TestWithParam<std::string> {
   MeasuredStack stack;
 };
 
-// A few tiles each way, the last ones of them in part: so many rows that the op would decode an RHS
-// panel in its stack.
+// A few tiles each way, the last ones of them in part: so many that the op would decode a panel in
+// its stack.
 TEST_P(StackAtLevel, Mmt4d) {
   for (const uk_tile_row_t* row : table_rows()) {
     if (row->op != UK_OP_MMT4D || !has(*row)) continue;

@@ -4,6 +4,7 @@
 #include <cpuid.h>
 #include <cpuinfo.h>
 #ifdef __linux__
+#include <errno.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 #endif
@@ -57,7 +58,10 @@ bool has_slow_bf16_dots(const CpuidFeatures& found) {
 bool asks_for_amx() {
 #ifdef __linux__
   constexpr long kRequestPermission = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM
-  return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+  const int before = errno;
+  const bool permitted = syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+  errno = before;
+  return permitted;
 #else
   return false;
 #endif
