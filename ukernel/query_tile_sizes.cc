@@ -14,8 +14,8 @@ constexpr int kSlow = 4;
 // measured to be no faster than others, and most of the LHS and OUT is padding.
 constexpr uk_index_t kFewRowsOfTiles = 3;
 constexpr int kMostlyPadding = 16;
-// Tiles of more rows are the best of AMX alone. Elsewhere they multiply what was packed for it: s8 by
-// s8 of 32x32x4 was measured to be a tenth slower than of 16x32x4, which the model has as fast.
+// Tiles of more rows are the best of AMX alone. Elsewhere they multiply what was packed for it: s8
+// by s8 of 32x32x4 was measured to be a tenth slower than of 16x32x4, which the model has as fast.
 constexpr int kRowsOfTall = 17;
 constexpr double kTall = 1.125;
 
