@@ -246,7 +246,7 @@ void walk_tiles(const uk_mmt4d_params_t& p, const Mmt4dType& type, const uk_tile
 // ---------------------------------------------------------------- UNPACK_OUT
 
 // OUT as a matrix, of which a tile that reaches beyond it, or prefetches its own panel, is in the
-// op's stack.
+// op's stack. kWaits: whether the tiles of a lone row take turns two at a time, if at all.
 template <uk_index_t kTileBytes, bool kWaits>
 class UnpackedOut {
  public:
