@@ -151,7 +151,7 @@ check_symbols() {
   check_functions "$library" uk_abi_version uk_cpu_has_level uk_cpu_level uk_isa_level_at uk_mmt4d \
     uk_mmt4d_info uk_pack uk_query_tile_sizes uk_status_string uk_tile_at uk_tile_count uk_unpack
   check_functions "$CPU_LIBRARY" uk_cpu_detect
-  check_needs "$CPU_LIBRARY" 'uk_.*|cpuinfo_.*|memcpy|memset|getauxval|syscall'
+  check_needs "$CPU_LIBRARY" 'uk_.*|cpuinfo_.*|memcpy|memset|getauxval|syscall|__errno_location'
   [[ -n $IREE_LIBRARY ]] || return 0
   local mma=()
   if [[ $(symbols T "$library") == *x86_64* ]]; then
