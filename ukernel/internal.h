@@ -90,7 +90,7 @@ struct VectorUnit {
 };
 
 // Of the level of a tile function row of the table.
-VectorUnit vector_unit_of_row(const uk_tile_row_t& row);
+const VectorUnit& vector_unit_of_row(const uk_tile_row_t& row);
 
 // Whether one of the CPU's levels is `wide`.
 bool cpu_is_wide(const uint64_t* cpu_data);

@@ -1,6 +1,8 @@
 // uk_mmt4d: check, select, walk the tiles.
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions; see LICENSE.
+#include <utility>
+
 #include "ukernel/internal.h"
 #include "ukernel/mmt4d_walk.h"
 
@@ -127,7 +129,7 @@ class DecodedLhs {
   DecodedLhs& operator=(const DecodedLhs&) = delete;
 
   uk_mmt4d_strided_tile_fn* tile(const uk_tile_row_t&) { return tile_.function; }
-  uk_index_t most_steps() const { return kDecodedPanelBytes / tile_.operand.step_bytes; }
+  void limit(Mmt4dWalk* walk) { walk->most_steps = kDecodedPanelBytes / tile_.operand.step_bytes; }
   void give(bool fills, uk_tile_context_t* context) {
     context->decoded = lhs_;
     context->fills_decoded = fills;
@@ -140,10 +142,8 @@ class DecodedLhs {
 
 // ---------------------------------------------------------------- steps
 
-template <class AnyOperands, class OneStep>
-void for_each_step(const uk_mmt4d_params_t& p, const Mmt4dType& type, const uk_tile_row_t& row,
-                   AnyOperands& operands, OneStep one_step) {
-  uk_tile_context_t context = {p.n0};
+// In which each RHS panel meets the LHS panels.
+Mmt4dWalk walk_of(const uk_mmt4d_params_t& p, const Mmt4dType& type, const uk_tile_row_t& row) {
   const uk_index_t lhs_step = uk_index_t{p.m0} * p.k0, rhs_step = uk_index_t{p.n0} * p.k0;
   Mmt4dWalk walk = {p.m,
                     p.n,
@@ -152,15 +152,25 @@ void for_each_step(const uk_mmt4d_params_t& p, const Mmt4dType& type, const uk_t
                     larger(lhs_step * type.lhs_bits / 8, 1),
                     larger(rhs_step * type.rhs_bits / 8, 1),
                     can_split_k(row),
-                    p.m > 1 && l3_feeds_tiles(p.cpu_data),
+                    false,
                     0,
                     1};
+  walk.out_tile_bytes = uk_index_t{p.m0} * p.n0 * type.out_bits / 8;
+  walk.tile_steps = tile_steps(row);
+  return walk;
+}
+
+template <class AnyOperands, class OneStep>
+void for_each_step(const uk_mmt4d_params_t& p, const Mmt4dType& type, const uk_tile_row_t& row,
+                   AnyOperands& operands, OneStep one_step) {
+  uk_tile_context_t context = {p.n0};
+  const uk_index_t lhs_step = uk_index_t{p.m0} * p.k0, rhs_step = uk_index_t{p.n0} * p.k0;
+  Mmt4dWalk walk = walk_of(p, type, row);
+  walk.l3_feeds = p.m > 1 && l3_feeds_tiles(p.cpu_data);
   if (row.function && walk.reads_rhs_once()) {
     walk.step_cost = tile_step_cost(row, cpu_is_wide(p.cpu_data));
     walk.panels = least_of_levels(p.cpu_data, &VectorUnit::panels);
   }
-  walk.out_tile_bytes = uk_index_t{p.m0} * p.n0 * type.out_bits / 8;
-  walk.tile_steps = tile_steps(row);
   operands.limit(&walk);
   const auto rhs_at = [&](uk_index_t j, uk_index_t k) {
     return at(p.rhs, p.rhs_offset + j * p.rhs_stride0 + k * rhs_step, type.rhs_bits);
@@ -202,19 +212,11 @@ void for_each_step(const uk_mmt4d_params_t& p, const Mmt4dType& type, const uk_t
                    DecodedLhs& operands, OneStep one_step) {
   uk_tile_context_t context = {p.n0};
   const uk_index_t lhs_step = uk_index_t{p.m0} * p.k0, rhs_step = uk_index_t{p.n0} * p.k0;
-  Mmt4dWalk walk = {p.n,
-                    p.m,
-                    p.k,
-                    p.n0,
-                    larger(rhs_step * type.rhs_bits / 8, 1),
-                    larger(lhs_step * type.lhs_bits / 8, 1),
-                    can_split_k(row),
-                    false,
-                    0,
-                    1};
-  walk.tile_steps = tile_steps(row);
-  walk.most_steps = operands.most_steps();
-  walk.out_tile_bytes = uk_index_t{p.m0} * p.n0 * type.out_bits / 8;
+  Mmt4dWalk walk = walk_of(p, type, row);
+  std::swap(walk.m, walk.n);
+  std::swap(walk.lhs_step_bytes, walk.rhs_step_bytes);
+  walk.m0 = p.n0;
+  operands.limit(&walk);
   const uk_index_t rhs_panel_bytes = p.rhs_stride0 * type.rhs_bits / 8;
   walk.for_all_tiles([&](const TilesOfRhs& tiles) {
     const auto& [i, k, k1] = tiles.rhs;

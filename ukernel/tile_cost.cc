@@ -294,8 +294,9 @@ bool decodes_rhs_once(const uk_tile_row_t& row, uk_index_t m, uk_index_t n,
 }
 
 bool decodes_lhs_once(const uk_tile_row_t& row, uk_index_t n) {
+  if (n <= kFewRhsPanels || !can_split_k(row)) return false;
   const uk_tile_on_decoded_t* const tile = on_decoded_of_row(row);
-  return n > kFewRhsPanels && tile && tile->operand.is_lhs && can_split_k(row);
+  return tile && tile->operand.is_lhs;
 }
 
 }  // namespace uk

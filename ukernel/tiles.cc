@@ -317,9 +317,10 @@ bool row_is_slow(const uk_tile_row_t& row, const uint64_t* cpu_data) {
   return i < kFunctionRowCount && is_slow_on(*kRowLevels[i], cpu_data);
 }
 
-VectorUnit vector_unit_of_row(const uk_tile_row_t& row) {
+const VectorUnit& vector_unit_of_row(const uk_tile_row_t& row) {
+  static constexpr VectorUnit kNone = {};
   const auto i = static_cast<size_t>(&row - kRows);
-  return i < kFunctionRowCount ? kRowLevels[i]->vectors : VectorUnit{};
+  return i < kFunctionRowCount ? kRowLevels[i]->vectors : kNone;
 }
 
 int least_of_levels(const uint64_t* cpu_data, int VectorUnit::*column) {

@@ -9,9 +9,7 @@
 // where a step is four bytes of a row or column. An RHS panel lies as B needs it. An LHS panel lies
 // like one, so that its steps are transposed to A, 16 at a time.
 //
-// A Primitive says which instruction multiplies:
-//   multiply_<row tile><column tile>()   C of these += A of the row tile * B of the column tile
-//   kK0                                  elements of a step: four bytes
+// A Primitive, of UK_AMX_PRIMITIVE, says which instruction multiplies.
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions; see LICENSE.
 #ifndef UKERNEL_ARCH_X86_64_AMX_TILE_H_
@@ -49,10 +47,6 @@ alignas(64) constexpr TileShapes kWholeTiles = {
 UK_INLINE void configure_tiles() { _tile_loadconfig(&kWholeTiles); }
 // Gives the registers back: without contents they need not be saved, and cores may clock higher.
 UK_INLINE void release_tiles() { _tile_release(); }
-
-// For ops.
-[[maybe_unused]] void configure_tiles_of_thread() { configure_tiles(); }
-[[maybe_unused]] void release_tiles_of_thread() { release_tiles(); }
 
 // ---------------------------------------------------------------- the LHS
 
@@ -125,7 +119,18 @@ UK_NOINLINE void transpose_some(char* to, const char* from, uk_index_t steps) {
 
 // ---------------------------------------------------------------- the K loop
 
-// The registers: C 0 to 3, by row tile and column tile, A 4 and 5, B 6 and 7.
+// The registers: C 0 to 3, by row tile and column tile, A 4 and 5, B 6 and 7. `multiply` is an
+// intrinsic, which wants literals, for steps of k0 elements, four bytes:
+//   multiply_<row tile><column tile>()   C of these += A of the row tile * B of the column tile
+#define UK_AMX_PRIMITIVE(name, k0, multiply)                   \
+  struct name {                                                \
+    static constexpr int kK0 = k0;                             \
+    static UK_INLINE void multiply_00() { multiply(0, 4, 6); } \
+    static UK_INLINE void multiply_01() { multiply(1, 4, 7); } \
+    static UK_INLINE void multiply_10() { multiply(2, 5, 6); } \
+    static UK_INLINE void multiply_11() { multiply(3, 5, 7); } \
+  };
+
 template <int M0, int N0>
 UK_INLINE void load_results(const char* out, uk_index_t row_bytes) {
   memory_barrier();
@@ -245,7 +250,7 @@ UK_INLINE void tile_on_transposed_lhs(char* out, uk_index_t row_bytes, const cha
 // The LHS, which each RHS panel would have transposed anew.
 template <class P, int M0, int N0>
 constexpr uk_decoded_operand_t decoded_operand() {
-  return {M0 * kUnitBytes, true, configure_tiles_of_thread, release_tiles_of_thread};
+  return {M0 * kUnitBytes, true, configure_tiles, release_tiles};
 }
 
 template <class P, int M0, int N0, int K0, bool kOnDecoded>

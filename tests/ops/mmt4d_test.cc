@@ -646,9 +646,7 @@ TEST(Mmt4dTiles, DecodeTheRhsOnceForEnoughPanels) {
         << row->symbol << ", " << e.m << " by " << e.n << " panels";
   }
 }
-#endif
 
-#if defined(__x86_64__)
 TEST(Mmt4dTiles, DecodeTheLhsOnceForSeveralRhsPanels) {
   for (const char* level : {"amx_int8", "avx512_vnni"}) {
     const bool is_amx = std::string(level) == "amx_int8";

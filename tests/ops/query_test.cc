@@ -272,9 +272,7 @@ TEST(QueryN0, IsTwoVectorsWhereRowsAreMany) {
     }
   }
 }
-#endif
 
-#if defined(__x86_64__)
 // AMX multiplies 16 rows at a time. Of few rows most would be padding.
 TEST(QueryAmx, IsForMoreThanAFewRows) {
   for (const auto& [isa, type, k0] : {std::make_tuple("amx_int8", UK_MMT4D_TYPE_S8S8S32, 4),

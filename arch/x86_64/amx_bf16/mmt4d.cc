@@ -7,13 +7,7 @@ namespace {
 
 // Of each 16 steps the products of even k are summed in order, those of odd k too, and both sums
 // are added to the result: all in f32, with subnormals flushed.
-struct Bf16 {
-  static constexpr int kK0 = 2;
-  static UK_INLINE void multiply_00() { _tile_dpbf16ps(0, 4, 6); }
-  static UK_INLINE void multiply_01() { _tile_dpbf16ps(1, 4, 7); }
-  static UK_INLINE void multiply_10() { _tile_dpbf16ps(2, 5, 6); }
-  static UK_INLINE void multiply_11() { _tile_dpbf16ps(3, 5, 7); }
-};
+UK_AMX_PRIMITIVE(Bf16, 2, _tile_dpbf16ps)
 
 UK_MMT4D_BODY(bf16bf16f32, Bf16)
 

@@ -5,21 +5,8 @@
 
 namespace {
 
-struct S8S8 {
-  static constexpr int kK0 = 4;
-  static UK_INLINE void multiply_00() { _tile_dpbssd(0, 4, 6); }
-  static UK_INLINE void multiply_01() { _tile_dpbssd(1, 4, 7); }
-  static UK_INLINE void multiply_10() { _tile_dpbssd(2, 5, 6); }
-  static UK_INLINE void multiply_11() { _tile_dpbssd(3, 5, 7); }
-};
-
-struct U8S8 {
-  static constexpr int kK0 = 4;
-  static UK_INLINE void multiply_00() { _tile_dpbusd(0, 4, 6); }
-  static UK_INLINE void multiply_01() { _tile_dpbusd(1, 4, 7); }
-  static UK_INLINE void multiply_10() { _tile_dpbusd(2, 5, 6); }
-  static UK_INLINE void multiply_11() { _tile_dpbusd(3, 5, 7); }
-};
+UK_AMX_PRIMITIVE(S8S8, 4, _tile_dpbssd)
+UK_AMX_PRIMITIVE(U8S8, 4, _tile_dpbusd)
 
 UK_MMT4D_BODY(s8s8s32, S8S8)
 UK_MMT4D_BODY(u8s8s32, U8S8)
