@@ -159,21 +159,23 @@ constexpr uk_index_t kMostTileBytesOnDecoded = kMostTileBytes / 2;  // no f64
 
 // ---------------------------------------------------------------- the walk of pack and unpack
 
-// Measured on a core with 1 MiB of L2.
+// Measured on cores with 1 and 2 MiB of L2.
 constexpr uk_index_t kStreamedCopyBytes = 8 << 20;    // an output this large goes past the caches
 constexpr uk_index_t kGatheredCopyBytes = 512 << 10;  // smaller ones wait for L2 only
 constexpr uk_index_t kSetsBytes = 2 << 10;     // lines that far apart fall into one set or two
 constexpr uk_index_t kOverlapBytes = 1 << 10;  // read before as much is written past them
-constexpr uk_index_t kStreamedBlockBytes = 8 << 10;  // where so little would be parts of lines
-constexpr uk_index_t kStreamedRowBytes = 128;        // of each row of the matrix, more or less
-constexpr uk_index_t kStreamedRunBytes = 128;        // lines written alone take twice as long
-constexpr uk_index_t kRowPartBytes = 512;  // from memory: shorter ones gain nothing by prefetches
+constexpr uk_index_t kStreamedBlockBytes = 8 << 10;    // where so little would be parts of lines
+constexpr uk_index_t kPrefetchedBlockBytes = 2 << 10;  // the least where the source is prefetched
+constexpr uk_index_t kStreamedRowBytes = 128;          // of each row of the matrix, more or less
+constexpr uk_index_t kStreamedRunBytes = 128;          // lines written alone take twice as long
+constexpr uk_index_t kRowsInTurns = 8;  // are read faster than one alone, where L3 feeds no tile
+constexpr uk_index_t kAheadBytes = 4 << 10;  // that a streamed copy asks for
+constexpr uk_index_t kRowPartBytes = 512;    // from memory: shorter ones gain nothing by prefetches
 constexpr uk_index_t kPageBytes = 4 << 10;
-constexpr uk_index_t kRowsAhead = 8;              // that these ask for, of the matrix
-constexpr uk_index_t kTilesAheadBytes = 4 << 10;  // that an unpack asks for
-constexpr uk_index_t kColumnAheadBytes = 256;     // the same of each of many columns of tiles
-constexpr uk_index_t kManyColumns = 32;           // of tiles, more than the ways of an L2
-constexpr uk_index_t kRunBytes = 512;             // longer runs down a column gain nothing more
+constexpr uk_index_t kRowsAhead = 8;           // that these ask for, of the matrix
+constexpr uk_index_t kColumnAheadBytes = 256;  // the same of each of many columns of tiles
+constexpr uk_index_t kManyColumns = 32;        // of tiles, more than the ways of an L2
+constexpr uk_index_t kRunBytes = 512;          // longer runs down a column gain nothing more
 constexpr uk_index_t kTallRows = 32;  // the most rows of the matrix side by side in one tall tile
 constexpr uk_index_t kStackedRows = 16;  // the same in tiles one below the other
 

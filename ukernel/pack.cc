@@ -44,7 +44,9 @@ class Packer {
         cpu_data_(p.cpu_data),
         in_(p.in),
         out_(p.out),
-        padding_(p.padding_value) {
+        padding_(p.padding_value),
+        prefetches_blocks_(plan.prefetches() && plan.blocks.output == BlockOutput::kStreamed),
+        prefetches_rows_(plan.prefetches() && !prefetches_blocks_) {
     if (pack_type_bits(p.flags) == 4) padding_ = (padding_ & 0xF) * 0x11;  // as a byte
   }
 
@@ -56,14 +58,16 @@ class Packer {
     if (output == BlockOutput::kRestacked) return restack(i, j, rows, count);
     const uk_index_t column_size = rows * plan_.tile_size();
     const uk_index_t column_bytes = column_size * plan_.bits / 8;
+    if (prefetches_blocks_) prefetch_ahead(i, j, rows, count);
+    if (plan_.tiles_stride1 == plan_.tile_size()) {  // rows of tiles are runs
+      pack_block(scratch_, i, j, rows, count, count * plan_.tile_size(), plan_.tile_size());
+      return stream_runs(cpu_data_, {tile(i, j), plan_.tiles_stride0 * plan_.bits / 8, scratch_,
+                                     count * plan_.tile_size() * plan_.bits / 8, rows});
+    }
     pack_block(scratch_, i, j, rows, count, plan_.tile_size(), column_size);
-    const uk_index_t column_stride = plan_.tiles_stride1 * plan_.bits / 8;
     if (output == BlockOutput::kStreamed) {
-      // Columns that follow each other, as tiles of one row may, are a single run.
-      const bool is_run = column_stride == column_bytes;
-      return stream_runs(cpu_data_,
-                         {tile(i, j), column_stride, scratch_,
-                          is_run ? count * column_bytes : column_bytes, is_run ? 1 : count});
+      return stream_runs(cpu_data_, {tile(i, j), plan_.tiles_stride1 * plan_.bits / 8, scratch_,
+                                     column_bytes, count});
     }
     for (uk_index_t c = 0; c < count; ++c) {
       __builtin_memcpy(tile(i, j + c), scratch_ + c * column_bytes,
@@ -133,18 +137,14 @@ class Packer {
     *byte = static_cast<char>((*byte & 0x0F) | (padding_ & 0xF0));
   }
 
-  // The parts of rows that are packed some rows of the matrix after these. Apart from the loops
-  // that copy.
-  UK_NOINLINE void prefetch_below(uk_index_t i, uk_index_t j, uk_index_t rows,
+  // The parts of rows that are packed some time after these. Apart from the loops that copy.
+  UK_NOINLINE void prefetch_ahead(uk_index_t i, uk_index_t j, uk_index_t rows,
                                   uk_index_t count) const {
-    const uk_index_t below = i + ceil_div(kRowsAhead, plan_.rows);
-    if (below + rows > quotient(plan_.size0, plan_.rows)) return;
+    if (!plan_.go_ahead(&i, &j, rows)) return;
     const uk_index_t width = count * plan_.columns * plan_.bits / 8;
+    const auto start = reinterpret_cast<uintptr_t>(row(i, j));
     for (uk_index_t r = 0; r < rows * plan_.rows; ++r) {
-      const char* next = row(below, j) + r * plan_.stride0 * plan_.bits / 8;
-      for (uk_index_t at = 0; at < width; at += kLineBytes) {
-        prefetch_to_l2(reinterpret_cast<uintptr_t>(next + at));
-      }
+      prefetch_run_to_l2(start + r * plan_.stride0 * plan_.bits / 8, width);
     }
   }
 
@@ -155,7 +155,7 @@ class Packer {
     if (tall_) {
       const uk_index_t at_once = plan_.blocks.tall_tile_rows;
       for (; rows >= at_once; rows -= at_once, i += at_once) {
-        if (plan_.blocks.prefetches) prefetch_below(i, j, at_once, count);
+        if (prefetches_rows_) prefetch_ahead(i, j, at_once, count);
         tall_(out, row(i, j), count, out_stride1 * bits / tall_bits,
               plan_.stride0 * bits / tall_bits);
         out = at(out, at_once * out_stride0, bits);
@@ -167,7 +167,7 @@ class Packer {
   void pack_rows(char* out, uk_index_t i, uk_index_t j, uk_index_t rows, uk_index_t count,
                  uk_index_t out_stride0, uk_index_t out_stride1) const {
     for (uk_index_t r = 0; r < rows; ++r) {
-      if (plan_.blocks.prefetches) prefetch_below(i + r, j, 1, count);
+      if (prefetches_rows_) prefetch_ahead(i + r, j, 1, count);
       char* const to = at(out, r * out_stride0, plan_.bits);
       function_(to, row(i + r, j), count, out_stride1, plan_.stride0);
     }
@@ -269,6 +269,7 @@ class Packer {
   const void* in_;
   void* out_;
   uint64_t padding_;
+  const bool prefetches_blocks_, prefetches_rows_;  // before each block, each row of tiles
   Stage staged_ = {};
   alignas(64) char scratch_[kScratchBytes];
 };

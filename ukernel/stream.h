@@ -32,6 +32,11 @@ inline void prefetch_to_l2(uintptr_t address) {
   __asm__ volatile("");  // GCC drops calls of a function that does nothing but prefetch
 }
 
+// Of a run of bytes every line, but for the last if it does not start with one.
+inline void prefetch_run_to_l2(uintptr_t start, uk_index_t bytes) {
+  for (uk_index_t at = 0; at < bytes; at += kLineBytes) prefetch_to_l2(start + at);
+}
+
 }  // namespace uk
 
 #endif  // UKERNEL_STREAM_H_

@@ -274,6 +274,16 @@ bool make_short_blocks(const TileCopy& copy, const TilePlan& plan, bool columns_
   return true;
 }
 
+// Whether what is streamed is prefetched. A core that feeds tiles from L3 reads far enough ahead by
+// itself, but not in a tall tile of an unpack, which goes on elsewhere after few lines of a row.
+bool streams_are_prefetched(const TileCopy& copy, const TilePlan& plan) {
+  if (!l3_feeds_tiles(copy.cpu_data)) return true;
+  const bool takes_turns = plan.tiles_stride1 == plan.tile_size()
+                               ? plan.transposed
+                               : plan.columns * plan.bits / 8 >= kLineBytes;
+  return copy.op == UK_OP_UNPACK && plan.rows > kStackedRows && takes_turns;
+}
+
 // How many tiles side by side a block of columns of `column_bytes` takes past the caches. Loads and
 // streaming stores overlap if few lines are read between those that are written, but a row of the
 // matrix narrower than a line is not left in the middle of one.
@@ -317,15 +327,18 @@ bool make_staged(const TileCopy& copy, const TilePlan& plan, Blocks* blocks) {
   }
   const uk_index_t column_bytes = staged.tile_rows * tile_bytes;
   staged.down = copy.op == UK_OP_UNPACK;
-  const uk_index_t tiles = past_caches ? streamed_tiles(copy, plan, column_bytes)
-                                       : quotient(kScratchBytes, column_bytes);
+  uk_index_t tiles = past_caches ? streamed_tiles(copy, plan, column_bytes)
+                                 : quotient(kScratchBytes, column_bytes);
+  if (past_caches && !l3_feeds_tiles(copy.cpu_data)) {
+    // Prefetches take buffers of lines from the stores, and pay only if there are many at a time.
+    const uk_index_t least = (is_straight(plan) ? 1 : 2) * kPrefetchedBlockBytes;
+    tiles = larger(tiles, quotient(least, column_bytes));
+  }
   const uk_index_t even = plan.even_tiles();
   staged.tiles = larger(tiles & -even, even);
   if (staged.tiles > quotient(kScratchBytes, column_bytes)) return false;
-  if (past_caches && copy.op == UK_OP_UNPACK) {
-    staged.gathers = staged.tiles >= kManyColumns && plan.bits >= 8;
-    staged.prefetches = plan.rows > kStackedRows && plan.columns * plan.bits / 8 >= kLineBytes;
-  }
+  staged.gathers =
+      past_caches && copy.op == UK_OP_UNPACK && staged.tiles >= kManyColumns && plan.bits >= 8;
   *blocks = staged;
   return true;
 }
@@ -337,19 +350,22 @@ void make_streamed_rows(const TileCopy& copy, const TilePlan& plan, Blocks* bloc
   if (!is_streamed(copy, plan) || plan.tiles_stride1 != plan.tile_size()) return;
   const bool is_pack = copy.op == UK_OP_PACK;
   const uk_index_t tile_bytes = plan.tile_size() * plan.bits / 8, even = plan.even_tiles();
-  // A line of a row is read with the next one; those that are written wait for each other.
-  const uk_index_t most = is_pack ? kOverlapBytes : 2 * kOverlapBytes;
-  uk_index_t part = larger(smaller(plan.rows * 2 * kStreamedRowBytes, most), kOverlapBytes / 2);
-  if (plan.bits < 8) part = 4 * kOverlapBytes;  // a call for so many tiles fills its own stage
-  if (plan.rows > kStackedRows || even * tile_bytes > most) {
-    if (even * tile_bytes > kStreamedBlockBytes) return;
-    part = kStreamedBlockBytes;
-    blocks->prefetches = !is_pack && plan.transposed;
+  if (even * tile_bytes > kStreamedBlockBytes) return;
+  uk_index_t part;
+  blocks->tile_rows = 1;
+  if (!l3_feeds_tiles(copy.cpu_data)) {
+    part = larger(plan.rows * kStreamedRowBytes, kPrefetchedBlockBytes);
+    if (is_pack) blocks->tile_rows = larger(quotient(kRowsInTurns, plan.rows), 1);
+  } else {
+    // A line of a row is read with the next one; those that are written wait for each other.
+    const uk_index_t most = is_pack ? kOverlapBytes : 2 * kOverlapBytes;
+    part = larger(smaller(plan.rows * 2 * kStreamedRowBytes, most), kOverlapBytes / 2);
+    if (plan.bits < 8) part = 4 * kOverlapBytes;  // a call for so many tiles fills its own stage
+    if (plan.rows > kStackedRows || even * tile_bytes > most) part = kStreamedBlockBytes;
   }
   static_assert(kStreamedBlockBytes <= kScratchBytes && 4 * kOverlapBytes <= kScratchBytes,
                 "any part fits the scratch");
-  blocks->tile_rows = 1;
-  blocks->tiles = larger(quotient(part, tile_bytes) & -even, even);
+  blocks->tiles = larger(quotient(part, blocks->tile_rows * tile_bytes) & -even, even);
   blocks->down = false;
   blocks->output = BlockOutput::kStreamed;
 }
@@ -371,7 +387,8 @@ Blocks choose_blocks(const TileCopy& copy, const TilePlan& plan) {
                    nullptr,
                    0,
                    0,
-                   false,
+                   0,
+                   0,
                    false};
   const bool far_apart =
       plan.tiles_stride1 > plan.tile_size() && plan.tiles_stride0 < plan.tiles_stride1;
@@ -405,7 +422,14 @@ Blocks choose_blocks(const TileCopy& copy, const TilePlan& plan) {
 
 Blocks make_blocks(const TileCopy& copy, const TilePlan& plan) {
   Blocks blocks = choose_blocks(copy, plan);
-  blocks.prefetches |= prefetches_rows(copy, plan);
+  if (blocks.output == BlockOutput::kStreamed && streams_are_prefetched(copy, plan)) {
+    const uk_index_t bytes = blocks.tile_rows * blocks.tiles * plan.tile_size() * plan.bits / 8;
+    const uk_index_t later = larger(quotient(kAheadBytes, bytes), 1);
+    (blocks.down ? blocks.ahead0 : blocks.ahead1) =
+        later * (blocks.down ? blocks.tile_rows : blocks.tiles);
+  } else if (prefetches_rows(copy, plan)) {
+    blocks.ahead0 = ceil_div(kRowsAhead, plan.rows);
+  }
   return blocks;
 }
 
@@ -421,7 +445,10 @@ uk_status_t plan_tiles(const TileCopy& copy, TilePlan* plan) {
   if (plan->size0 == 0 || plan->size1 == 0) return UK_STATUS_OK;
   pair_four_bit_elements(plan);
   plan->row = select_row(copy, *plan);
-  if (plan->row) plan->blocks = make_blocks(copy, *plan);
+  if (!plan->row) return UK_STATUS_OK;
+  plan->whole0 = quotient(plan->size0, plan->rows);
+  plan->whole1 = quotient(plan->size1, plan->columns) & -plan->even_tiles();
+  plan->blocks = make_blocks(copy, *plan);
   return UK_STATUS_OK;
 }
 

@@ -38,8 +38,9 @@ struct Blocks {
   const uk_tile_row_t* tall;
   int tall_bits;
   uk_index_t tall_tile_rows;
-  bool prefetches;  // a pack: parts of rows, some rows ahead; an unpack: tiles, some bytes ahead
-  bool gathers;     // an unpack: columns of tiles are copied one behind the other first
+  // From the tiles at hand to those that are prefetched, in rows and columns of tiles; 0, 0: none.
+  uk_index_t ahead0, ahead1;
+  bool gathers;  // an unpack: columns of tiles are copied one behind the other first
 };
 
 // The same in one form. Dimensions 0 and 1 are the matrix's, also for the tiles; dimension 1 is the
@@ -51,8 +52,9 @@ struct TilePlan {
   uk_index_t offset, size0, size1, stride0, stride1;
   uk_index_t rows, columns;  // of a tile, as the matrix sees it
   uk_index_t tiles_offset, tiles0, tiles1, tiles_stride0, tiles_stride1;
-  const uk_tile_row_t* row;  // NULL: element by element
-  Blocks blocks;             // if there is a row
+  const uk_tile_row_t* row;   // NULL: element by element
+  uk_index_t whole0, whole1;  // full tiles, which come in blocks; none if there is no row
+  Blocks blocks;              // if there is a row
 
   uk_index_t element(uk_index_t r, uk_index_t c) const {
     return offset + r * stride0 + c * stride1;
@@ -64,6 +66,19 @@ struct TilePlan {
   // Of tiles an odd number of four-bit elements wide, every other one starts on a byte: so many
   // tiles stay together.
   uk_index_t even_tiles() const { return columns * bits % 8 != 0 ? 2 : 1; }
+  bool prefetches() const { return (blocks.ahead0 | blocks.ahead1) != 0; }
+  // From tile (*i, *j) to the one that is prefetched beside it. Past the end of a row of blocks, or
+  // of a column of them, comes the next; false if there are no `count` rows of tiles from there on.
+  bool go_ahead(uk_index_t* i, uk_index_t* j, uk_index_t count) const {
+    *i += blocks.ahead0;
+    *j += blocks.ahead1;
+    if (blocks.down) {
+      for (; *i >= whole0 && *j < whole1; *j += blocks.tiles) *i -= whole0;
+    } else {
+      for (; *j >= whole1; *i += blocks.tile_rows) *j -= whole1;
+    }
+    return *i + count <= whole0 && *j < whole1;
+  }
 };
 
 // All checks, the plan, and the selection.
@@ -116,9 +131,7 @@ void visit_tiles(const TilePlan& plan, Visitor& visit) {
   const uk_index_t covered1 = ceil_div(plan.size1, plan.columns);
   if (covered0 == 0 || covered1 == 0) return;
   const uk_index_t tile_bytes = plan.tile_size() * plan.bits / 8;
-  const uk_index_t even = plan.even_tiles();
-  const uk_index_t whole0 = plan.row ? quotient(plan.size0, plan.rows) : 0;
-  const uk_index_t whole1 = plan.row ? quotient(plan.size1, plan.columns) & -even : 0;
+  const uk_index_t even = plan.even_tiles(), whole0 = plan.whole0, whole1 = plan.whole1;
 
   const Blocks& blocks = plan.blocks;
   const auto visit_block = [&](uk_index_t i, uk_index_t j) {

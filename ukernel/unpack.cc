@@ -21,7 +21,8 @@ class Unpacker {
         tall_(function_of<uk_unpack_tile_fn>(plan.blocks.tall)),
         cpu_data_(p.cpu_data),
         in_(p.in),
-        out_(p.out) {}
+        out_(p.out),
+        prefetches_(plan.prefetches()) {}
 
   void block(uk_index_t i, uk_index_t j, uk_index_t rows, uk_index_t count) {
     if (plan_.blocks.output == BlockOutput::kDirect) {
@@ -36,7 +37,7 @@ class Unpacker {
       const uk_index_t at_once = tiles_at_once(count);
       for (uk_index_t c = 0; c < count; c += at_once) {
         const uk_index_t tiles = smaller(at_once, count - c);
-        if (plan_.blocks.prefetches) prefetch_behind(i, j + c, tiles);
+        if (prefetches_) prefetch_ahead(i, j + c, rows, tiles);
         unpack_block(at(scratch_, c * plan_.columns, plan_.bits), count * plan_.columns, i, j + c,
                      rows, tiles);
       }
@@ -79,17 +80,24 @@ class Unpacker {
   // How many of `count` tiles of a row are unpacked before the next.
   uk_index_t tiles_at_once(uk_index_t count) const {
     const uk_index_t tile_bytes = plan_.tile_size() * plan_.bits / 8, even = plan_.even_tiles();
-    const bool far_apart = plan_.tiles_stride1 != plan_.tile_size() && !plan_.blocks.prefetches;
+    const bool far_apart = plan_.tiles_stride1 != plan_.tile_size() && !prefetches_;
     if (far_apart || tile_bytes < kFewTilesBytes) return count;
     if (!plan_.transposed && tile_bytes >= kLoneTileBytes) return even;
     return (ceil_div(kLineBytes * 8, plan_.columns * plan_.bits) + even - 1) & -even;
   }
 
-  // The tiles that follow some way behind these in memory. Apart from the loops that copy.
-  UK_NOINLINE void prefetch_behind(uk_index_t i, uk_index_t j, uk_index_t count) const {
-    const auto start = reinterpret_cast<uintptr_t>(tile(i, j)) + kTilesAheadBytes;
-    const uk_index_t bytes = count * plan_.tile_size() * plan_.bits / 8;
-    for (uk_index_t at = 0; at < bytes; at += kLineBytes) prefetch_to_l2(start + at);
+  // The tiles that are unpacked some time after these. Apart from the loops that copy.
+  UK_NOINLINE void prefetch_ahead(uk_index_t i, uk_index_t j, uk_index_t rows,
+                                  uk_index_t count) const {
+    if (!plan_.go_ahead(&i, &j, rows)) return;
+    const uk_index_t tile_bytes = plan_.tile_size() * plan_.bits / 8;
+    const auto start = reinterpret_cast<uintptr_t>(tile(i, j));
+    if (plan_.tiles_stride1 == plan_.tile_size()) {
+      return prefetch_run_to_l2(start, count * tile_bytes);
+    }
+    for (uk_index_t c = 0; c < count; ++c) {
+      prefetch_run_to_l2(start + c * plan_.tiles_stride1 * plan_.bits / 8, rows * tile_bytes);
+    }
   }
 
   // A block's columns of tiles, one behind the other in the stage. Each line of them is read once:
@@ -199,6 +207,7 @@ class Unpacker {
   const uint64_t* const cpu_data_;
   const void* in_;
   void* out_;
+  const bool prefetches_;
   alignas(64) char scratch_[kScratchBytes];
   alignas(64) char stage_[kScratchBytes];
 };

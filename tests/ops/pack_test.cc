@@ -511,6 +511,10 @@ constexpr LargeCase kLargePacks[] = {
      TilesLayout::kTight, 0, Edge::end, true, true},
     {"rows of tiles", operand_tile, kOddRow, MatrixLayout::kRowsOfALargerMatrix,
      TilesLayout::kTight, 0, Edge::end, true, true},
+    {"rows of tiles, upward", operand_tile, kOddRow, MatrixLayout::kRowMajor, TilesLayout::kUpward,
+     0, Edge::start, true, true},
+    {"rows of tiles of one row", row_tile, kOddRow, MatrixLayout::kRowMajor, TilesLayout::kUpward,
+     0, Edge::end, true, true},
     {"rows of transposed tiles", operand_tile, kEvenRow, MatrixLayout::kRowMajor,
      TilesLayout::kTight, UK_PACK_TRANSPOSE_INNER, Edge::end, true, true},
     {"rows of large tiles", square_tile, kEvenRow, MatrixLayout::kRowMajor, TilesLayout::kTight, 0,
@@ -586,6 +590,16 @@ TEST_P(PackLarge, BothSidesOfTheStreamedSize) {
 // Streamed by stores of its own.
 TEST_P(PackLarge, BothSidesOfTheStreamedSizeAtTheBaseline) {
   check_both_sides_of_the_streamed_size(GetParam(), CpuData{});
+}
+
+// In the blocks of cores that prefetch nothing, or little.
+TEST_P(PackLarge, BothSidesOfTheStreamedSizeWhereL3FeedsTiles) {
+  for (const std::string& level : level_names()) {
+    const CpuData cpu = level_cpu_data(level);
+    if (!uk::l3_feeds_tiles(cpu.data()) || !host_has_level(level)) continue;
+    return check_both_sides_of_the_streamed_size(GetParam(), cpu);
+  }
+  GTEST_SKIP() << "this CPU has no level whose tiles L3 feeds";
 }
 
 // Tiles one element wide, taller than those that stack: of a strip of them so many fit the scratch.
