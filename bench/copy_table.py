@@ -1,10 +1,11 @@
 """Whole packs and unpacks against memcpy, in summary and cell by cell.
 
-python3 bench/copy_table.py RESULT.json... [--update FILE]
+python3 bench/copy_table.py RESULT.json... [--update FILE [--block NAME]]
 
 RESULT.json are what `bench_copies --benchmark_out=RESULT.json` wrote on one CPU; of several runs of a cell
 the median counts. Figures are percent of memcpy's speed on the same bytes, for each size and op.
---update writes the tables between the lines <!-- copies --> and <!-- /copies --> of a Markdown file.
+--update writes the tables between the lines <!-- copies --> and <!-- /copies --> of a Markdown file, or those
+of another name.
 """
 
 from __future__ import annotations
@@ -107,11 +108,13 @@ def main() -> int:
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("results", type=Path, nargs="+", metavar="RESULT.json")
     parser.add_argument("--update", type=Path, metavar="FILE", help="put the tables there")
+    parser.add_argument("--block", default="copies", metavar="NAME",
+                        help="the comments in FILE that they go between (default: copies)")
     options = parser.parse_args()
     try:
         tables = report(read(options.results))
         if options.update:
-            replace_block(options.update, "copies", tables)
+            replace_block(options.update, options.block, tables)
     except (RequestError, OSError) as error:
         print(f"copy_table.py: {error}", file=sys.stderr)
         return 2
