@@ -146,6 +146,7 @@ constexpr uk_index_t kOutBlockBytes = 512 << 10;     // of OUT, where K is in ei
 constexpr uk_index_t kOutPartsBytes = 4 << 20;       // of fewer, so much for all parts together
 constexpr uk_index_t kDecodedPanelBytes = 32 << 10;  // of an operand, in the op's stack
 constexpr uk_index_t kSummedLhsPanels = 64;          // with their sums there, a vector each
+constexpr uk_index_t kLhsPanelsInSets = 12;          // where the rows of OUT share sets of L2
 constexpr uk_index_t kStreamBytes = 4 << 20;         // an RHS this large comes from memory
 constexpr uk_index_t kSideBySideBytes = 4 << 10;     // of each of two panels that are read in turns
 constexpr uk_index_t kLongLhsBytes = 256 << 10;      // a panel that two of the RHS should share

@@ -605,6 +605,17 @@ TEST_P(Mmt4dOnDecoded, BlocksOfKAndOut) {
         const uk_index_t out_tile_bytes = uk_index_t{row->m0} * row->n0 * 4;
         const uk_index_t out_panels = uk::kOutPartsBytes / 2 / (kLhsPanels * out_tile_bytes) + 2;
         check_counts(*row, kLhsPanels, out_panels, long_k, accumulate, Strides::kLoose);
+        // Rows of OUT that share sets of the caches, in two blocks.
+        const uk_index_t m = uk::kLhsPanelsInSets + 1, columns = uk::kSetsBytes / 4;
+        check_unpacked({row->flags | accumulate,
+                        m,
+                        uk::ceil_div(columns, row->n0),
+                        long_k,
+                        {row->m0, row->n0, row->k0},
+                        Strides::kDense,
+                        Edge::end,
+                        "random"},
+                       m * row->m0, columns, cpu.data());
         const uk_index_t k = 200, step_bytes = rhs_step_bytes({row->m0, row->n0, row->k0});
         check_counts(*row, kLhsPanels, kBeyondCaches / (k * step_bytes) + 1, k, accumulate,
                      Strides::kDense);
