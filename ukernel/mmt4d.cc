@@ -130,7 +130,12 @@ class DecodedLhs {
   DecodedLhs& operator=(const DecodedLhs&) = delete;
 
   uk_mmt4d_strided_tile_fn* tile(const uk_tile_row_t&) { return tile_.function; }
-  void limit(Mmt4dWalk* walk) { walk->most_steps = kDecodedPanelBytes / tile_.operand.step_bytes; }
+  void limit(Mmt4dWalk* walk) {
+    walk->most_steps = kDecodedPanelBytes / tile_.operand.step_bytes;
+    // Of tiles as fast as AMX's, the operands take longer to come once more for each block of OUT
+    // than OUT does for each part of K.
+    walk->out_tile_bytes = 0;
+  }
   void give(bool fills, uk_tile_context_t* context) {
     context->decoded = lhs_;
     context->fills_decoded = fills;

@@ -53,8 +53,9 @@ struct Mmt4dWalk {
   // Read if reads_rhs_once():
   int step_cost;  // quarter cycles of a k step (ukernel/tile_cost.cc)
   int panels;     // of the RHS that the CPU reads in turns (ukernel/isa.inc)
-  // The most steps of K and the most LHS panels that make a block, unless 0, and then what a tile
-  // of OUT takes. For m > 1, where K can be split and L3 does not feed tiles.
+  // The most steps of K and the most LHS panels that make a block, and what a tile of OUT takes
+  // where that comes in blocks; unless 0. For m > 1, where K can be split and L3 does not feed
+  // tiles.
   uk_index_t most_steps = 0, most_lhs_panels = 0, out_tile_bytes = 0;
   // Parts of K are a multiple of so many steps, which an instruction takes. So is most_steps.
   uk_index_t tile_steps = 1;
@@ -84,7 +85,7 @@ struct Mmt4dWalk {
       if (most_lhs_panels > 0) m_block = smaller(m_block, equal_block(m, 1, most_lhs_panels));
       // Each part of K would bring all of OUT from memory; in blocks of it all of the LHS comes
       // from there each time, so that of few parts they are larger.
-      if (most_steps > 0 && k_block < k) {
+      if (most_steps > 0 && out_tile_bytes > 0 && k_block < k) {
         const uk_index_t most = larger(kOutBlockBytes, kOutPartsBytes / ceil_div(k, k_block));
         n_block = equal_block(n, m_block * out_tile_bytes, most);
       }
