@@ -136,9 +136,9 @@ class DecodedLhs {
     // than OUT does for each part of K.
     walk->out_tile_bytes = 0;
   }
-  void give(bool fills, uk_tile_context_t* context) {
+  void give(const TilesOfRhs& tiles, uk_index_t j, uk_tile_context_t* context) {
     context->decoded = lhs_;
-    context->fills_decoded = fills;
+    context->fills_decoded = j == tiles.i0;
   }
 
  private:
@@ -172,12 +172,66 @@ bool results_share_sets(const uk_mmt4d_params_t& p, const Mmt4dType& type) {
   return unpacks(p) && p.out_stride0 * type.out_bits / 8 % kSetsBytes == 0;
 }
 
+// Whether the LHS comes from memory, beyond L3 or as slow as that, and is the larger operand.
+bool lhs_streams(const uk_mmt4d_params_t& p, const Mmt4dWalk& walk) {
+  const uk_index_t bytes = p.m * p.k * walk.lhs_step_bytes;
+  return p.m > 1 && bytes >= kStreamBytes && bytes > p.n * p.k * walk.rhs_step_bytes &&
+         !l3_feeds_tiles(p.cpu_data);
+}
+
+// With the roles of the operands exchanged: a block of RHS panels stays in L2, and each LHS panel
+// meets it once, decoded for all of them or fetched by the tiles of the panel before. In the other
+// order each block of the LHS came to L2 while nothing was multiplied, and had few RHS panels to
+// make up for it: f32 3072x256x3072 took a fifth longer, 3072x32x3072 two thirds. AMX's tiles fetch
+// nothing: they are as fast as with parts of the next panels on their way.
+template <class AnyOperands, class OneStep>
+void for_each_step_of_lhs(const uk_mmt4d_params_t& p, const Mmt4dType& type, Mmt4dWalk walk,
+                          AnyOperands& operands, OneStep one_step) {
+  uk_tile_context_t context = {p.n0};
+  const uk_index_t lhs_step = uk_index_t{p.m0} * p.k0, rhs_step = uk_index_t{p.n0} * p.k0;
+  std::swap(walk.m, walk.n);
+  std::swap(walk.lhs_step_bytes, walk.rhs_step_bytes);
+  walk.m0 = p.n0;
+  walk.exchanged = true;
+  operands.limit(&walk);
+  const auto lhs_at = [&](uk_index_t i, uk_index_t k) {
+    return at(p.lhs, p.lhs_offset + i * p.lhs_stride0 + k * lhs_step, type.lhs_bits);
+  };
+  // A lone panel's stride may be anything.
+  const uk_index_t rhs_panel_bytes = p.n > 1 ? p.rhs_stride0 * type.rhs_bits / 8 : 0;
+  walk.for_all_tiles([&](const TilesOfRhs& tiles) {
+    const auto& [i, k, k1] = tiles.rhs;
+    const char* const lhs = lhs_at(i, k);
+    const char* const first_rhs =
+        at(p.rhs, p.rhs_offset + tiles.i0 * p.rhs_stride0 + k * rhs_step, type.rhs_bits);
+    const bool fetch_next = tiles.fetch_next && !AnyOperands::kDecodesLhs;
+    uint32_t flags = k > 0 ? UK_MMT4D_ACCUMULATE : p.flags & UK_MMT4D_ACCUMULATE;
+    if (fetch_next) flags |= UK_MMT4D_PREFETCH_RHS;
+    context.prefetch_from = context.prefetch_step_bytes = 0;
+    for (uk_index_t j = tiles.i0; j < tiles.i1; ++j) {
+      if (fetch_next) {
+        const RhsPart& next = tiles.next;
+        fetch_share(reinterpret_cast<uintptr_t>(lhs_at(next.j, next.k)),
+                    next.k1 * walk.rhs_step_bytes, tiles.i1 - tiles.i0, j - tiles.i0, k1, &context);
+      }
+      operands.give(tiles, j, &context);
+      const char* const rhs = first_rhs + (j - tiles.i0) * rhs_panel_bytes;
+      one_step(Step{i, j, lhs, rhs, k1, flags, k == 0, k + k1 >= p.k}, context);
+    }
+  });
+}
+
 template <class AnyOperands, class OneStep>
 void for_each_step(const uk_mmt4d_params_t& p, const Mmt4dType& type, const uk_tile_row_t& row,
                    AnyOperands& operands, OneStep one_step) {
   uk_tile_context_t context = {p.n0};
   const uk_index_t lhs_step = uk_index_t{p.m0} * p.k0, rhs_step = uk_index_t{p.n0} * p.k0;
   Mmt4dWalk walk = walk_of(p, type, row);
+  if constexpr (AnyOperands::kDecodesLhs) {
+    return for_each_step_of_lhs(p, type, walk, operands, one_step);
+  } else if constexpr (!AnyOperands::kDecodesRhs) {
+    if (lhs_streams(p, walk)) return for_each_step_of_lhs(p, type, walk, operands, one_step);
+  }
   walk.l3_feeds = p.m > 1 && l3_feeds_tiles(p.cpu_data);
   if (row.function && walk.reads_rhs_once()) {
     walk.step_cost = tile_step_cost(row, cpu_is_wide(p.cpu_data));
@@ -214,35 +268,6 @@ void for_each_step(const uk_mmt4d_params_t& p, const Mmt4dType& type, const uk_t
       const Step step = {i, j, lhs, rhs, k1, flags, k == 0, k + k1 >= p.k};
       one_step(step, context);
       if (first_prefetches) flags &= ~UK_MMT4D_PREFETCH_RHS;
-    }
-  });
-}
-
-// The same where the LHS is decoded: a part of each of its panels meets one RHS panel after the
-// other, so that the walk is that of the other operand's, with their roles exchanged. Tiles
-// prefetch nothing: on Emerald Rapids they are as fast as with parts of the next RHS panels on
-// their way.
-template <class OneStep>
-void for_each_step(const uk_mmt4d_params_t& p, const Mmt4dType& type, const uk_tile_row_t& row,
-                   DecodedLhs& operands, OneStep one_step) {
-  uk_tile_context_t context = {p.n0};
-  const uk_index_t lhs_step = uk_index_t{p.m0} * p.k0, rhs_step = uk_index_t{p.n0} * p.k0;
-  Mmt4dWalk walk = walk_of(p, type, row);
-  std::swap(walk.m, walk.n);
-  std::swap(walk.lhs_step_bytes, walk.rhs_step_bytes);
-  walk.m0 = p.n0;
-  operands.limit(&walk);
-  const uk_index_t rhs_panel_bytes = p.rhs_stride0 * type.rhs_bits / 8;
-  walk.for_all_tiles([&](const TilesOfRhs& tiles) {
-    const auto& [i, k, k1] = tiles.rhs;
-    const char* const lhs =
-        at(p.lhs, p.lhs_offset + i * p.lhs_stride0 + k * lhs_step, type.lhs_bits);
-    const char* const rhs = at(p.rhs, p.rhs_offset + k * rhs_step, type.rhs_bits);
-    const uint32_t flags = k > 0 ? UK_MMT4D_ACCUMULATE : p.flags & UK_MMT4D_ACCUMULATE;
-    for (uk_index_t j = tiles.i0; j < tiles.i1; ++j) {
-      operands.give(j == tiles.i0, &context);
-      one_step(Step{i, j, lhs, rhs + j * rhs_panel_bytes, k1, flags, k == 0, k + k1 >= p.k},
-               context);
     }
   });
 }

@@ -59,6 +59,9 @@ struct Mmt4dWalk {
   uk_index_t most_steps = 0, most_lhs_panels = 0, out_tile_bytes = 0;
   // Parts of K are a multiple of so many steps, which an instruction takes. So is most_steps.
   uk_index_t tile_steps = 1;
+  // Whether the RHS here is a tile's LHS, and the other way round, so that no tile can prefetch it
+  // for itself.
+  bool exchanged = false;
 
   bool rhs_streams() const { return n * k * rhs_step_bytes >= kStreamBytes; }
   bool reads_rhs_once() const { return rhs_streams() && m == 1; }
@@ -108,7 +111,7 @@ struct Mmt4dWalk {
     const bool prefetch = rhs_streams() && !runs_ahead && !waits;
     // An RHS panel that came only when its first tile reads it would keep that tile waiting, while
     // the memory would idle beside the others. So all tiles of a panel fetch a part of the next.
-    const bool fetch_next = prefetch && m > 1 && !rhs_blocks;
+    const bool fetch_next = prefetch && (m > 1 || exchanged) && !rhs_blocks;
     // Blocks are of one LHS panel where L3 feeds tiles, else of all RHS panels, unless parts of K
     // are many; or there is one LHS panel.
     for (uk_index_t j0 = 0; j0 < n; j0 += n_block) {

@@ -529,6 +529,23 @@ TEST_P(Mmt4dTilesAtLevel, StreamingRhs) {
   }
 }
 
+// An LHS too large for the caches, and larger than the RHS: of one RHS panel, and of a block of
+// them and K in several parts. The scalar check takes its time for each.
+TEST_P(Mmt4dTilesAtLevel, StreamingLhs) {
+  UK_SKIP_WITHOUT_LEVEL(GetParam().isa);
+  const Request r = requests()[0];
+  const uk_index_t step = lhs_step_bytes(r.tile), short_k = (16 << 10) / step,
+                   long_k = blocks_of_k(r);
+  const auto m_of = [&](uk_index_t k) { return kBeyondCaches / (k * step) + 1; };
+  const Case lone = {
+      r.flags | UK_MMT4D_ACCUMULATE, m_of(short_k), 1, short_k, r.tile, Strides::kLoose};
+  check_unpacked(lone, lone.m * r.tile.m0 - r.tile.m0 / 2, r.tile.n0 - r.tile.n0 / 2, cpu.data());
+  if (HasFatalFailure()) return;
+  const uk_index_t m = m_of(long_k);
+  const uk_index_t n = std::min<uk_index_t>((m * step - 1) / rhs_step_bytes(r.tile), 3);
+  check({r.flags, m, n, long_k, r.tile, Strides::kDense}, cpu.data());
+}
+
 TEST_P(Mmt4dAtLevel, UnpackedOut) {
   UK_SKIP_WITHOUT_LEVEL(GetParam().isa);
   for (const Request& r : requests()) {
