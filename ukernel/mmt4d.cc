@@ -67,6 +67,12 @@ uk_status_t check_buffers(const uk_mmt4d_params_t& p, const Mmt4dType& type) {
   return UK_STATUS_OK;
 }
 
+// Whether results that wait for their next part of K push each other out of L2, being in rows of a
+// matrix that share sets of it.
+bool results_share_sets(const uk_mmt4d_params_t& p, const Mmt4dType& type) {
+  return unpacks(p) && p.out_stride0 * type.out_bits / 8 % kSetsBytes == 0;
+}
+
 // What a tile function is called with for one tile and one block of K, but OUT and the context.
 struct Step {
   uk_index_t i, j;
@@ -83,7 +89,7 @@ struct Operands {
   static constexpr bool kDecodesLhs = false, kDecodesRhs = false;
   static constexpr uk_index_t kMostTileBytes = uk::kMostTileBytes;
   uk_mmt4d_strided_tile_fn* tile(const uk_tile_row_t& row) { return strided_tile_of_row(row); }
-  void limit(Mmt4dWalk*) {}
+  void limit(const uk_mmt4d_params_t&, const Mmt4dType&, Mmt4dWalk*) {}
   void give(const TilesOfRhs&, uk_index_t, uk_tile_context_t*) {}
 };
 
@@ -97,9 +103,9 @@ class DecodedRhs {
   explicit DecodedRhs(const uk_tile_on_decoded_t& tile) : tile_(tile) {}
 
   uk_mmt4d_strided_tile_fn* tile(const uk_tile_row_t&) { return tile_.function; }
-  void limit(Mmt4dWalk* walk) {
+  void limit(const uk_mmt4d_params_t& p, const Mmt4dType& type, Mmt4dWalk* walk) {
     walk->most_steps = kDecodedPanelBytes / tile_.operand.step_bytes;
-    walk->most_lhs_panels = kSummedLhsPanels;
+    walk->most_lhs_panels = results_share_sets(p, type) ? kLhsPanelsInSets : kSummedLhsPanels;
   }
   void give(const TilesOfRhs& tiles, uk_index_t i, uk_tile_context_t* context) {
     context->decoded = rhs_;
@@ -130,7 +136,7 @@ class DecodedLhs {
   DecodedLhs& operator=(const DecodedLhs&) = delete;
 
   uk_mmt4d_strided_tile_fn* tile(const uk_tile_row_t&) { return tile_.function; }
-  void limit(Mmt4dWalk* walk) {
+  void limit(const uk_mmt4d_params_t&, const Mmt4dType&, Mmt4dWalk* walk) {
     walk->most_steps = kDecodedPanelBytes / tile_.operand.step_bytes;
     // Of tiles as fast as AMX's, the operands take longer to come once more for each block of OUT
     // than OUT does for each part of K.
@@ -166,12 +172,6 @@ Mmt4dWalk walk_of(const uk_mmt4d_params_t& p, const Mmt4dType& type, const uk_ti
   return walk;
 }
 
-// Whether results that wait for their next part of K push each other out of L2, being in rows of a
-// matrix that share sets of it.
-bool results_share_sets(const uk_mmt4d_params_t& p, const Mmt4dType& type) {
-  return unpacks(p) && p.out_stride0 * type.out_bits / 8 % kSetsBytes == 0;
-}
-
 // Whether the LHS comes from memory, beyond L3 or as slow as that, and is the larger operand.
 bool lhs_streams(const uk_mmt4d_params_t& p, const Mmt4dWalk& walk) {
   const uk_index_t bytes = p.m * p.k * walk.lhs_step_bytes;
@@ -182,91 +182,73 @@ bool lhs_streams(const uk_mmt4d_params_t& p, const Mmt4dWalk& walk) {
 // With the roles of the operands exchanged: a block of RHS panels stays in L2, and each LHS panel
 // meets it once, decoded for all of them or fetched by the tiles of the panel before. In the other
 // order each block of the LHS came to L2 while nothing was multiplied, and had few RHS panels to
-// make up for it: f32 3072x256x3072 took a fifth longer, 3072x32x3072 two thirds. AMX's tiles fetch
-// nothing: they are as fast as with parts of the next panels on their way.
-template <class AnyOperands, class OneStep>
-void for_each_step_of_lhs(const uk_mmt4d_params_t& p, const Mmt4dType& type, Mmt4dWalk walk,
-                          AnyOperands& operands, OneStep one_step) {
-  uk_tile_context_t context = {p.n0};
-  const uk_index_t lhs_step = uk_index_t{p.m0} * p.k0, rhs_step = uk_index_t{p.n0} * p.k0;
+// make up for it: f32 3072x256x3072 took a fifth longer, 3072x32x3072 two thirds.
+Mmt4dWalk exchanged(Mmt4dWalk walk, const uk_mmt4d_params_t& p) {
   std::swap(walk.m, walk.n);
   std::swap(walk.lhs_step_bytes, walk.rhs_step_bytes);
   walk.m0 = p.n0;
   walk.exchanged = true;
-  operands.limit(&walk);
-  const auto lhs_at = [&](uk_index_t i, uk_index_t k) {
-    return at(p.lhs, p.lhs_offset + i * p.lhs_stride0 + k * lhs_step, type.lhs_bits);
-  };
-  // A lone panel's stride may be anything.
-  const uk_index_t rhs_panel_bytes = p.n > 1 ? p.rhs_stride0 * type.rhs_bits / 8 : 0;
-  walk.for_all_tiles([&](const TilesOfRhs& tiles) {
-    const auto& [i, k, k1] = tiles.rhs;
-    const char* const lhs = lhs_at(i, k);
-    const char* const first_rhs =
-        at(p.rhs, p.rhs_offset + tiles.i0 * p.rhs_stride0 + k * rhs_step, type.rhs_bits);
-    const bool fetch_next = tiles.fetch_next && !AnyOperands::kDecodesLhs;
-    uint32_t flags = k > 0 ? UK_MMT4D_ACCUMULATE : p.flags & UK_MMT4D_ACCUMULATE;
-    if (fetch_next) flags |= UK_MMT4D_PREFETCH_RHS;
-    context.prefetch_from = context.prefetch_step_bytes = 0;
-    for (uk_index_t j = tiles.i0; j < tiles.i1; ++j) {
-      if (fetch_next) {
-        const RhsPart& next = tiles.next;
-        fetch_share(reinterpret_cast<uintptr_t>(lhs_at(next.j, next.k)),
-                    next.k1 * walk.rhs_step_bytes, tiles.i1 - tiles.i0, j - tiles.i0, k1, &context);
-      }
-      operands.give(tiles, j, &context);
-      const char* const rhs = first_rhs + (j - tiles.i0) * rhs_panel_bytes;
-      one_step(Step{i, j, lhs, rhs, k1, flags, k == 0, k + k1 >= p.k}, context);
-    }
-  });
+  return walk;
 }
+
+// An operand as panels, from whose first element on offset and strides count, in elements.
+struct Panels {
+  const void* buffer;
+  uk_index_t offset, stride, step;
+  int bits;
+
+  const char* panel(uk_index_t index, uk_index_t k) const {
+    return at(buffer, offset + index * stride + k * step, bits);
+  }
+};
 
 template <class AnyOperands, class OneStep>
 void for_each_step(const uk_mmt4d_params_t& p, const Mmt4dType& type, const uk_tile_row_t& row,
                    AnyOperands& operands, OneStep one_step) {
+  constexpr bool kDecodes = AnyOperands::kDecodesLhs || AnyOperands::kDecodesRhs;
   uk_tile_context_t context = {p.n0};
-  const uk_index_t lhs_step = uk_index_t{p.m0} * p.k0, rhs_step = uk_index_t{p.n0} * p.k0;
   Mmt4dWalk walk = walk_of(p, type, row);
-  if constexpr (AnyOperands::kDecodesLhs) {
-    return for_each_step_of_lhs(p, type, walk, operands, one_step);
-  } else if constexpr (!AnyOperands::kDecodesRhs) {
-    if (lhs_streams(p, walk)) return for_each_step_of_lhs(p, type, walk, operands, one_step);
+  if (AnyOperands::kDecodesLhs || (!kDecodes && lhs_streams(p, walk))) {
+    walk = exchanged(walk, p);
+  } else {
+    walk.l3_feeds = p.m > 1 && l3_feeds_tiles(p.cpu_data);
+    if (row.function && walk.reads_rhs_once()) {
+      walk.step_cost = tile_step_cost(row, cpu_is_wide(p.cpu_data));
+      walk.panels = least_of_levels(p.cpu_data, &VectorUnit::panels);
+    }
   }
-  walk.l3_feeds = p.m > 1 && l3_feeds_tiles(p.cpu_data);
-  if (row.function && walk.reads_rhs_once()) {
-    walk.step_cost = tile_step_cost(row, cpu_is_wide(p.cpu_data));
-    walk.panels = least_of_levels(p.cpu_data, &VectorUnit::panels);
-  }
-  operands.limit(&walk);
-  if (walk.most_lhs_panels > 0 && results_share_sets(p, type)) {
-    walk.most_lhs_panels = kLhsPanelsInSets;
-  }
-  const auto rhs_at = [&](uk_index_t j, uk_index_t k) {
-    return at(p.rhs, p.rhs_offset + j * p.rhs_stride0 + k * rhs_step, type.rhs_bits);
-  };
+  operands.limit(p, type, &walk);
+  const Panels lhs = {p.lhs, p.lhs_offset, p.lhs_stride0, uk_index_t{p.m0} * p.k0, type.lhs_bits};
+  const Panels rhs = {p.rhs, p.rhs_offset, p.rhs_stride0, uk_index_t{p.n0} * p.k0, type.rhs_bits};
+  // A panel of the outer operand meets those of the inner one, one after the other.
+  const Panels& outer = walk.exchanged ? lhs : rhs;
+  const Panels& inner = walk.exchanged ? rhs : lhs;
   // A lone panel's stride may be anything.
-  const uk_index_t lhs_panel_bytes = p.m > 1 ? p.lhs_stride0 * type.lhs_bits / 8 : 0;
+  const uk_index_t inner_panel_bytes = walk.m > 1 ? inner.stride * inner.bits / 8 : 0;
   walk.for_all_tiles([&](const TilesOfRhs& tiles) {
     const auto& [j, k, k1] = tiles.rhs;
-    const char* const first_lhs =
-        at(p.lhs, p.lhs_offset + tiles.i0 * p.lhs_stride0 + k * lhs_step, type.lhs_bits);
-    const char* const rhs = rhs_at(j, k);
+    const char* const outer_panel = outer.panel(j, k);
+    const char* const first_inner = inner.panel(tiles.i0, k);
     uint32_t flags = k > 0 ? UK_MMT4D_ACCUMULATE : p.flags & UK_MMT4D_ACCUMULATE;
-    // A decoded panel is in the stack, ahead of which there is nothing to prefetch.
-    const bool first_prefetches =
-        tiles.prefetch_rhs && !tiles.fetch_next && !tiles.is_fetched && !AnyOperands::kDecodesRhs;
-    if (tiles.fetch_next || first_prefetches) flags |= UK_MMT4D_PREFETCH_RHS;
+    // AMX's tiles fetch nothing: they are as fast as with parts of the next panel on their way.
+    const bool fetch_next = tiles.fetch_next && !AnyOperands::kDecodesLhs;
+    // A tile prefetches ahead in its RHS, but not in a decoded one, which is in the stack.
+    const bool first_prefetches = tiles.prefetch_rhs && !tiles.fetch_next && !tiles.is_fetched &&
+                                  !kDecodes && !walk.exchanged;
+    if (fetch_next || first_prefetches) flags |= UK_MMT4D_PREFETCH_RHS;
     context.prefetch_from = context.prefetch_step_bytes = 0;
     for (uk_index_t i = tiles.i0; i < tiles.i1; ++i) {
-      if (tiles.fetch_next) {
+      if (fetch_next) {
         const RhsPart& next = tiles.next;
-        fetch_share(reinterpret_cast<uintptr_t>(rhs_at(next.j, next.k)),
+        fetch_share(reinterpret_cast<uintptr_t>(outer.panel(next.j, next.k)),
                     next.k1 * walk.rhs_step_bytes, tiles.i1 - tiles.i0, i - tiles.i0, k1, &context);
       }
       operands.give(tiles, i, &context);
-      const char* const lhs = first_lhs + (i - tiles.i0) * lhs_panel_bytes;
-      const Step step = {i, j, lhs, rhs, k1, flags, k == 0, k + k1 >= p.k};
-      one_step(step, context);
+      const char* const inner_panel = first_inner + (i - tiles.i0) * inner_panel_bytes;
+      const bool is_first = k == 0, is_last = k + k1 >= p.k;
+      one_step(walk.exchanged ? Step{j, i, outer_panel, inner_panel, k1, flags, is_first, is_last}
+                              : Step{i, j, inner_panel, outer_panel, k1, flags, is_first, is_last},
+               context);
       if (first_prefetches) flags &= ~UK_MMT4D_PREFETCH_RHS;
     }
   });
