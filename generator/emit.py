@@ -224,7 +224,17 @@ class BlockShape:
                                            self.columns - vector * self.plan.vector_columns)
             load = _load(units, p.rhs_unit_bytes, p.operand_lanes,
                          _offset("columns", vector * p.operand_lanes * p.rhs_unit_bytes))
-        return [Statement(f"units_{vector}", load)]
+        return [Statement(f"units_{vector}", self._loaded(load, shared=self._shares_units))]
+
+    def _loaded(self, load: str, shared: bool) -> str:
+        return f"loaded_once({load})" if shared and self.p.isa.folds_loads else load
+
+    @property
+    def _shares_units(self) -> bool:
+        """Whether several instructions use a vector of columns as it lies in memory or in the stage, but not so
+        many that no compiler would load it for each."""
+        parts = [()] * self.p.parts if self.plan.reads_decoded else self.p.decode
+        return self.rows <= 2 and sum(steps[0].count("{x}") if steps else self.rows for steps in parts) > 1
 
     def _staged_vector(self, vector: int, part: int = 0, dot: int = 0) -> str:
         """The load of a part of a vector of columns, one of those put together before."""
@@ -239,7 +249,8 @@ class BlockShape:
         p = self.p
         name = f"columns_{vector}{self._suffix(part)}"
         if self.plan.staged_parts > 1:
-            return _applied((p.operand,), name, self._staged_vector(vector, part))
+            load = self._staged_vector(vector, part)
+            return _applied((p.operand,), name, self._loaded(load, shared=self.rows == 2))
         steps = () if self.plan.reads_decoded else p.decode[part]
         return _applied((*steps, p.operand), name, f"units_{vector}")
 

@@ -74,7 +74,7 @@ AVX2_FMA = Isa(
     deinterleave_shuffles=2,
     broadcast={32: "_mm256_set1_epi32(load_s32({p}))", 64: "_mm256_set1_epi64x(load_s64({p}))",
                128: "_mm256_broadcastsi128_si256(load_128<16>({p}))", 256: "load_256<32>({p})"},
-    unrolls_steps=True)
+    unrolls_steps=True, folds_loads=True)
 
 AVX_VNNI = Isa(**{**AVX2_FMA.__dict__, "name": "avx_vnni"})
 
@@ -87,7 +87,7 @@ AVX512_BASE = Isa(
     broadcast={32: "_mm512_set1_epi32(load_s32({p}))", 64: "_mm512_set1_epi64(load_s64({p}))",
                128: "_mm512_broadcast_i32x4(load_128<16>({p}))",
                256: "_mm512_broadcast_i64x4(load_256<32>({p}))"},
-    unrolls_steps=True)
+    unrolls_steps=True, folds_loads=True)
 
 AVX512_VNNI = Isa(**{**AVX512_BASE.__dict__, "name": "avx512_vnni",
                      "includes": ("arch/x86_64/avx512_vnni/idioms.h",)})

@@ -1,5 +1,5 @@
-"""No K loop spills or moves its accumulators: spill_test.py <libukernel.a> [arch], which objdump
-disassembles.
+"""No K loop spills, moves its accumulators or loads columns twice: spill_test.py <libukernel.a> [arch], which
+objdump disassembles.
 
 A K loop is a loop with a dot in it, an FMA, a dot product, or a multiplication and an addition, and with no
 smaller one that has a dot. In it,
@@ -13,6 +13,8 @@ smaller one that has a dot. In it,
   transposes its LHS calls a function for that.)
 - a register copied to another one, in more than MOST_MOVES of the loop's instructions, is an accumulator
   that the compiler renames every step. (Not counted at SSE2, whose instructions overwrite an operand.)
+- two dots with the same vector in memory as their operand load it twice: from L2 that took half as long
+  again. (Not what is decoded ahead, which lies in L1, nor rows that an operand broadcasts.)
 - a fixed slot that is only read holds an invariant, a constant mostly. That costs a load, which
   mostly folds into the instruction that uses it, and is noted only.
 """
@@ -51,6 +53,7 @@ class Assembly:
     ends_path: re.Pattern[str]
     call: str
     move: re.Pattern[str]  # of a whole register to another
+    memory: re.Pattern[str]  # a dot's operand that is not in a register
 
 
 ASSEMBLY = {
@@ -64,7 +67,8 @@ ASSEMBLY = {
                           r"v?(add|sub|mul|div)s[sd]"),
         store=None, stack_pointer="rsp", frame_pointer="rbp", makes_frame_pointer=("mov", "%rsp,%rbp"),
         jump=re.compile("j"), ends_path=re.compile("jmp|ret|ud2"), call="call",
-        move=re.compile(r"vmov(dqa(32|64)?|dqu(8|16|32|64)?|[au]p[sd]) %\w+,%\w+")),
+        move=re.compile(r"vmov(dqa(32|64)?|dqu(8|16|32|64)?|[au]p[sd]) %\w+,%\w+"),
+        memory=re.compile(r"-?(0x[0-9a-f]+)?\([^)]+\)(?!\{1to)")),
     "arm_64": Assembly(
         objdump="aarch64-linux-gnu-objdump",
         dot=re.compile(r"fmlal?2?$|bfmmla|bfdot|smlal2?$|[su]{1,2}dot|us?mmla|smmla"),
@@ -75,7 +79,7 @@ ASSEMBLY = {
         store=re.compile("st"), stack_pointer="sp", frame_pointer="x29",
         makes_frame_pointer=("mov", "x29, sp"),
         jump=re.compile(r"b$|b\.|cbn?z|tbn?z"), ends_path=re.compile("b$|ret|br$|udf"), call="bl",
-        move=re.compile(r"mov v\d+\.16b, v\d+\.16b")),
+        move=re.compile(r"mov v\d+\.16b, v\d+\.16b"), memory=re.compile("(?!)")),
 }
 MOST_MOVES = 0.28  # GCC 12 renames some of the accumulators of two FMAs a step
 
@@ -253,6 +257,23 @@ def what_spills(function: Function, loop: list[Instruction]) -> tuple[list[Instr
     return calls + touching, len(loads.keys() - stores.keys())
 
 
+def loaded_twice(loop: list[Instruction]) -> list[Instruction]:
+    """Dots with an operand in memory that is another one's too."""
+    seen: set[str] = set()
+    repeated = []
+    for instruction in loop:
+        a, operands = instruction.assembly, instruction.operands
+        memory = a.memory.search(operands) if a.dot.match(instruction.mnemonic) else None
+        if memory and memory[0] in seen:
+            repeated.append(instruction)
+        if memory:
+            seen.add(memory[0])
+        written = operands.rpartition(",")[2]  # of x86, where a pointer moves on
+        if written.startswith("%r"):
+            seen = {address for address in seen if written not in address}
+    return repeated
+
+
 def check(library: str, arch: str, all_loop: bool = True) -> int:
     """Without all_loop, a tile without a loop is right, too: what is staged of one may be a step at a time."""
     loops: dict[str, int] = {}
@@ -267,6 +288,9 @@ def check(library: str, arch: str, all_loop: bool = True) -> int:
             if spilled:
                 wrong.setdefault(tile, []).append(f"{spilled[0].text} at {spilled[0].address:#x} in "
                                                   f"{function.name}, and {len(spilled) - 1} more")
+            if "on_decoded" not in function.name and (repeated := loaded_twice(loop)):
+                wrong.setdefault(tile, []).append(f"{repeated[0].text} at {repeated[0].address:#x} in "
+                                                  f"{function.name} and {len(repeated) - 1} more load a vector again")
             moves = sum(1 for i in loop if ASSEMBLY[arch].move.fullmatch(i.text))
             if moves > MOST_MOVES * len(loop):
                 wrong.setdefault(tile, []).append(f"{moves} of {len(loop)} instructions in "
@@ -274,13 +298,13 @@ def check(library: str, arch: str, all_loop: bool = True) -> int:
             if reread:
                 rereads[tile] = max(reread, rereads.get(tile, 0))
     for tile, texts in sorted(wrong.items()):
-        print(f"FAIL {tile}: {len(texts)} of {loops[tile]} K loops spill or copy: {texts[0]}")
+        print(f"FAIL {tile}: {len(texts)} of {loops[tile]} K loops spill, copy or load twice: {texts[0]}")
     without = sorted(tile for tile, count in loops.items() if not count and all_loop)
     for tile in without:
         print(f"FAIL {tile}: no K loop found")
     for tile, count in sorted(rereads.items()):
         print(f"note {tile}: {count} invariant vectors are kept on the stack")
-    print(f"{len(loops)} tiles, {sum(loops.values())} K loops, {len(wrong)} tiles spill or copy")
+    print(f"{len(loops)} tiles, {sum(loops.values())} K loops, {len(wrong)} tiles spill, copy or load twice")
     return 1 if wrong or without or not loops else 0
 
 

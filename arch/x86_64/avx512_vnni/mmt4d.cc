@@ -97,7 +97,8 @@ struct S16U4 : SplitSums<Avx512S32Out> {
   static constexpr int kLhsBytes = 16, kRhsBytes = 4, kRowBytes = 16, kStageSlack = 0;
 
   static UK_INLINE Pairs load_rhs(const char* rhs) {
-    const __m512i nibbles = _mm512_loadu_si512(rhs), mask = _mm512_set1_epi32(0x000F000F);
+    const __m512i nibbles = loaded_once(_mm512_loadu_si512(rhs));
+    const __m512i mask = _mm512_set1_epi32(0x000F000F);
     return {{_mm512_and_si512(nibbles, mask), _mm512_and_si512(_mm512_srli_epi32(nibbles, 4), mask),
              _mm512_and_si512(_mm512_srli_epi32(nibbles, 8), mask),
              _mm512_and_si512(_mm512_srli_epi32(nibbles, 12), mask)}};
