@@ -36,6 +36,7 @@ _FEW_LHS_PANELS, _FEW_LHS_PANELS_TO_FLIP, _FEW_RHS_PANELS = 4, 6, 1
 _SLOW = 4  # times as long: a dot of the one level that CPUs are slow at
 _FEW_ROWS_OF_TILES, _MOSTLY_PADDING = 3, 16
 _ROWS_OF_TALL, _TALL = 17, 1.125
+_STREAM_BYTES, _MEMORY_BYTES, _LEFT_OVER = 4 << 20, 2, 0.125
 
 
 # ---------------------------------------------------------------- rows
@@ -325,7 +326,11 @@ def _order(row: Row, arch: str, cpu: str, m: int, n: int, k: int) -> tuple:
     mostly_pads = level.tile_steps > 1 and 0 < m <= _FEW_ROWS_OF_TILES
     step *= (_SLOW if _is_slow(row, level_of_cpu(arch, cpu)) else 1) * (_MOSTLY_PADDING if mostly_pads else 1)
     is_tall = tile.m0 >= _ROWS_OF_TALL and not level.tile_steps
-    cost = tiles(m, tile.m0) * tiles(n, tile.n0) * tiles(k, tile.k0) * float(step) * (_TALL if is_tall else 1)
+    rhs_bytes = float(tile.n0 * tile.k0 * BITS[tile.type.rhs] // 8)
+    rhs_steps = tiles(n, tile.n0) * tiles(k, tile.k0)
+    reading = rhs_bytes / _MEMORY_BYTES if rhs_steps * rhs_bytes >= _STREAM_BYTES else 0.0
+    first = step + reading * _LEFT_OVER if step > reading else reading + step * _LEFT_OVER
+    cost = rhs_steps * (first + (tiles(m, tile.m0) - 1) * step) * (_TALL if is_tall else 1)
     padded = (tiles(m if m > 0 else _LARGE, tile.m0) * tile.m0
               * tiles(n if n > 0 else _LARGE, tile.n0) * tile.n0)
     return cost, padded, -tile.m0 * tile.n0, tile.m0 + tile.n0, -tile.n0, -tile.k0

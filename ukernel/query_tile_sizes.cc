@@ -18,8 +18,12 @@ constexpr int kMostlyPadding = 16;
 // by s8 of 32x32x4 was measured to be a tenth slower than of 16x32x4, which the model has as fast.
 constexpr int kRowsOfTall = 17;
 constexpr double kTall = 1.125;
+// What is shorter, multiplying or reading from memory, goes on beside the other but for such a
+// part.
+constexpr double kLeftOver = 0.125;
 
-// Time for the whole matmul, padding included, in quarter cycles. Doubles, as sizes may be
+// Time for the whole matmul, padding included, in quarter cycles. An RHS that streams comes from
+// memory for the first LHS panel, and is in the caches for the others. Doubles, as sizes may be
 // anything; generator/query.py does the same operations in the same order.
 double total_cost(const uk_tile_row_t& row, const uint64_t* cpu_data, bool wide, uk_index_t m,
                   uk_index_t n, uk_index_t k) {
@@ -33,10 +37,13 @@ double total_cost(const uk_tile_row_t& row, const uint64_t* cpu_data, bool wide,
                                  : decodes_lhs_once(row, rhs_panels) ? rhs_panels
                                                                      : 0;
   const bool mostly_pads = tile_steps(row) > 1 && 0 < m && m <= kFewRowsOfTiles;
-  const int step = tile_step_cost(row, wide, decoded_for) *
-                   (row_is_slow(row, cpu_data) ? kSlow : 1) * (mostly_pads ? kMostlyPadding : 1);
+  const double step = tile_step_cost(row, wide, decoded_for) *
+                      (row_is_slow(row, cpu_data) ? kSlow : 1) * (mostly_pads ? kMostlyPadding : 1);
+  const double bytes = row.n0 * row.k0 * find_mmt4d_type(row.flags)->rhs_bits / 8;
+  const double reading = tiles_n * steps * bytes >= kStreamBytes ? bytes / kMemoryBytes : 0;
+  const double first = step > reading ? step + reading * kLeftOver : reading + step * kLeftOver;
   const bool is_tall = row.m0 >= kRowsOfTall && tile_steps(row) == 1;
-  return tiles_m * tiles_n * steps * static_cast<double>(step) * (is_tall ? kTall : 1);
+  return tiles_n * steps * (first + (tiles_m - 1) * step) * (is_tall ? kTall : 1);
 }
 
 // Elements of the padded output.

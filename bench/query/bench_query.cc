@@ -68,6 +68,8 @@ constexpr Type kTypes[] = {
 #include "ukernel/mmt4d_types.inc"
 };
 
+constexpr char kHost[] = "host";  // the level of the CPU at hand
+
 struct Level {
   const char* name;
   uint64_t cpu_data[UK_CPU_DATA_FIELDS];
@@ -289,11 +291,12 @@ void run_cell(benchmark::State& state, const Cell& cell, Setting* setting) {
 // ---------------------------------------------------------------- the binary
 
 // The types at a level are those for which it has tiles of its own: others have been measured on a
-// level below.
-bool has_tiles_of_its_own(const Cell& cell) {
+// level below. At hand are all.
+bool is_measured(const Cell& cell) {
+  const bool is_host = std::strcmp(cell.level.name, kHost) == 0;
   const auto tiles = tiles_of(cell);
   return std::any_of(tiles.begin(), tiles.end(), [&](const uk_tile_row_t* tile) {
-    return std::strcmp(tile->isa, cell.level.name) == 0 &&
+    return (is_host || std::strcmp(tile->isa, cell.level.name) == 0) &&
            (!cell.skip || (tile->flags & UK_MMT4D_SKIP_INTERMEDIATE_ROUNDINGS));
   });
 }
@@ -303,7 +306,7 @@ std::vector<Cell> all_cells(const std::vector<Level>& levels) {
   for (const Level& level : levels) {
     for (const Type& type : kTypes) {
       for (const bool skip : {false, true}) {
-        if (!has_tiles_of_its_own({level, type, skip, {}, false})) continue;
+        if (!is_measured({level, type, skip, {}, false})) continue;
         for (const int64_t n_and_k : kNAndK) {
           for (const bool packed : {false, true}) {
             for (const int64_t m : kM) {
@@ -321,11 +324,14 @@ std::vector<Cell> all_cells(const std::vector<Level>& levels) {
 std::vector<Level> levels_at_hand() {
   uint64_t host[UK_CPU_DATA_FIELDS] = {};
   if (uk_cpu_detect(host, UK_CPU_DATA_FIELDS) != UK_STATUS_OK) return {};
-  std::vector<Level> levels;
+  std::vector<Level> levels = {{kHost, {}}};
+  std::copy(std::begin(host), std::end(host), levels[0].cpu_data);
   for (size_t i = 0; const char* const name = uk_isa_level_at(i); ++i) {
     if (!uk_cpu_has_level(name, host)) continue;
     Level level = {name, {}};
     uk_cpu_level(name, level.cpu_data, UK_CPU_DATA_FIELDS);
+    // Not a feature, but what this CPU makes of one.
+    level.cpu_data[7] |= host[7] & UK_CPU_FIELD7_X86_64_SLOW_AVX512BF16;
     levels.push_back(level);
   }
   return levels;

@@ -200,11 +200,12 @@ INSTANTIATE_TEST_SUITE_P(Walks, Mmt4dWalkInTurns,
                            return tested.index == 0 ? "Waits" : "LongLhs";
                          });
 
-TEST(Mmt4dWalk, PrefetchesForOneRowThatHasMuchToDo) {
-  const auto prefetches = [](const Mmt4dWalk& walk) { return calls_of(walk)[0].prefetches; };
-  EXPECT_FALSE(prefetches(few_rows(1, kCheap, 1)));
-  EXPECT_TRUE(prefetches(few_rows(1, kDear, 1)));
-  EXPECT_FALSE(prefetches(few_rows(1, kDear, 2)));
+// Two panels in turns say that loads run far ahead.
+TEST(Mmt4dWalk, PrefetchesForOneRowWhereLoadsDoNotRunAhead) {
+  for (const int step_cost : {kCheap, kModerate, kDear}) {
+    EXPECT_TRUE(calls_of(few_rows(1, step_cost, 1))[0].prefetches);
+    EXPECT_FALSE(calls_of(few_rows(1, step_cost, 2))[0].prefetches);
+  }
 }
 
 TEST(Mmt4dWalk, FetchesEachPanelBesideTheOneBefore) {
