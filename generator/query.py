@@ -163,7 +163,7 @@ def _dot(row: Row, level: Level, wide: bool, decoded: bool) -> _Dot:
         dot.temporaries += 1
     bits = BITS[tile.type.rhs] * dot.k
     while bits < _lane_bits(row, level):
-        dot.columns_instructions += 1
+        dot.columns_instructions += 2 if tile.type.rhs == "f16" and not level.lhs_by_lane else 1
         bits *= 2
     if tile.k0 > dot.k:
         dot.columns_instructions += 0 if _is_bf16_pair(tile) else 2

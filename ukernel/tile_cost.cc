@@ -63,6 +63,10 @@ struct Dot {
   int chain;                 // from one dot into an accumulator to the next
 };
 
+bool is_f16(const Mmt4dType& type) {
+  return type.flag == UK_MMT4D_TYPE_F16F16F32 || type.flag == UK_MMT4D_TYPE_F16F16F16;
+}
+
 // Whether f16 is the type of the sums too.
 bool sums_f16(const uk_tile_row_t& row, const Mmt4dType& type, const VectorUnit& unit) {
   return unit.f16_fma && type.flag == UK_MMT4D_TYPE_F16F16F16 &&
@@ -124,8 +128,10 @@ Dot dot_of(const uk_tile_row_t& row, const Mmt4dType& type, const VectorUnit& un
     dot.rows = 2;
   }
   if (dot.instructions > 1) dot.temporaries += 1;
+  // Widening, which of f16 takes x86 a shuffle beside a conversion.
+  const int per_widening = is_f16(type) && !unit.lhs_by_lane ? 2 : 1;
   for (int bits = type.rhs_bits * dot.k; bits < lane_bits(row, type, unit); bits *= 2) {
-    dot.columns_instructions += 1;  // widening
+    dot.columns_instructions += per_widening;
   }
   // The dots of a column lie side by side; a bf16 is the upper half of its f32, so that to tell two
   // of them apart is to widen them.
