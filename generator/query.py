@@ -36,7 +36,7 @@ _FEW_LHS_PANELS, _FEW_LHS_PANELS_TO_FLIP, _FEW_RHS_PANELS = 4, 6, 1
 _SLOW = 4  # times as long: a dot of the one level that CPUs are slow at
 _FEW_ROWS_OF_TILES, _MOSTLY_PADDING = 3, 16
 _ROWS_OF_TALL, _TALL = 17, 1.125
-_STREAM_BYTES, _MEMORY_BYTES, _LEFT_OVER = 4 << 20, 2, 0.125
+_STREAM_BYTES, _MEMORY_BYTES, _LEFT_OVER = 4 << 20, 2, 0.125  # ukernel/internal.h, query_tile_sizes.cc
 
 
 # ---------------------------------------------------------------- rows

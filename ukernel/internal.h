@@ -147,10 +147,11 @@ constexpr uk_index_t kOutPartsBytes = 4 << 20;       // of fewer, so much for al
 constexpr uk_index_t kDecodedPanelBytes = 32 << 10;  // of an operand, in the op's stack
 constexpr uk_index_t kSummedLhsPanels = 64;          // with their sums there, a vector each
 constexpr uk_index_t kLhsPanelsInSets = 12;          // where the rows of OUT share sets of L2
-constexpr uk_index_t kStreamBytes = 4 << 20;         // an RHS this large comes from memory
-constexpr uk_index_t kSideBySideBytes = 4 << 10;     // of each of two panels that are read in turns
-constexpr uk_index_t kLongLhsBytes = 256 << 10;      // a panel that two of the RHS should share
-constexpr uk_index_t kMemoryBytes = 2;   // in a quarter cycle: what a core reads at most
+constexpr uk_index_t kStreamBytes =
+    4 << 20;  // an RHS this large comes from memory; the query reckons so, too
+constexpr uk_index_t kSideBySideBytes = 4 << 10;  // of each of two panels that are read in turns
+constexpr uk_index_t kLongLhsBytes = 256 << 10;   // a panel that two of the RHS should share
+constexpr uk_index_t kMemoryBytes = 2;            // in a quarter cycle: what a core reads at most
 constexpr uk_index_t kReadingBytes = 4;  // the same, where a tile does little else than read more
 
 // Of OUT in the largest tile that has a function: M0 and N0 reach 64. Under UNPACK_OUT one that

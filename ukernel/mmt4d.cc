@@ -211,7 +211,7 @@ void for_each_step(const uk_mmt4d_params_t& p, const Mmt4dType& type, const uk_t
   if (AnyOperands::kDecodesLhs || (!kDecodes && lhs_streams(p, walk))) {
     walk = exchanged(walk, p);
   } else {
-    walk.l3_feeds = p.m > 1 && l3_feeds_tiles(p.cpu_data);
+    walk.l3_feeds = (p.m > 1 || walk.reads_rhs_once()) && l3_feeds_tiles(p.cpu_data);
     if (row.function && walk.reads_rhs_once()) {
       walk.step_cost = tile_step_cost(row, cpu_is_wide(p.cpu_data));
       walk.panels = least_of_levels(p.cpu_data, &VectorUnit::panels);

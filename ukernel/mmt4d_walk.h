@@ -49,7 +49,7 @@ struct Mmt4dWalk {
   uk_index_t m0;                              // rows of a tile
   uk_index_t lhs_step_bytes, rhs_step_bytes;  // > 0
   bool can_split_k;  // whether the accumulator holds the exact intermediate result
-  bool l3_feeds;     // tiles, as fast as L2 (ukernel/isa.inc); read if m > 1
+  bool l3_feeds;     // tiles, as fast as L2 (ukernel/isa.inc); read if m > 1 or reads_rhs_once()
   // Read if reads_rhs_once():
   int step_cost;  // quarter cycles of a k step (ukernel/tile_cost.cc)
   int panels;     // of the RHS that the CPU reads in turns (ukernel/isa.inc)
@@ -97,13 +97,15 @@ struct Mmt4dWalk {
     // of a page. Where tiles wait for memory, two panels side by side may keep more on its way than
     // prefetches for one do; they also share an LHS panel that is too long for L1. Where tiles have
     // more to do with what they read, prefetches cost less. The loads of a single row run far ahead
-    // by themselves on the cores that read two panels in turns; on the others one row took up to
-    // 1.35 times as long without prefetches.
+    // by themselves on cores that read two panels in turns, and where L3 feeds tiles, unless there
+    // is much to do between them. On Emerald Rapids one row took up to 1.35 times as long without
+    // prefetches, two rows by tiles of one up to 1.4; on others nobody measured it.
     const bool waits = reads_rhs_once() && panels > 1 && rhs_step_bytes > kMemoryBytes * step_cost;
     const bool mostly_reads = rhs_step_bytes > kReadingBytes * step_cost;
     const bool side_by_side =
         waits && m0 > 1 && can_split_k && (mostly_reads || k * lhs_step_bytes >= kLongLhsBytes);
-    const bool runs_ahead = m0 == 1 && (reads_rhs_once() ? panels > 1 : l3_feeds);
+    const bool runs_ahead =
+        m0 == 1 && (reads_rhs_once() ? panels > 1 || (l3_feeds && mostly_reads) : l3_feeds);
     if (side_by_side) {
       n_block = 2;
       k_block = larger(kSideBySideBytes / rhs_step_bytes, 1);

@@ -73,9 +73,10 @@ UK_INLINE Vector in_place(Vector sum) {
   return sum;
 }
 
-// Columns that are loaded once for both rows of a block. GCC 12 would give either row's dots an
-// operand in memory: one load more a dot, of which a line from L2 keeps each waiting. On Golden
-// Cove tiles of two rows took up to 1.5 times as long. A struct of vectors is not what was loaded.
+// Columns that are loaded once for both rows of a block, or for all steps of decoding. GCC 12 would
+// give each an operand in memory: one load more an instruction, of which a line from L2 keeps each
+// waiting. On Golden Cove tiles of two rows took up to 1.5 times as long. A struct of vectors is
+// not what was loaded.
 template <class Columns>
 UK_INLINE Columns loaded_once(Columns columns) {
 #ifndef __clang__

@@ -27,8 +27,8 @@ constexpr char kHelp[] =
     "library, each in whole calls of uk_mmt4d on packed operands.\n"
     "\n"
     "  names    <level>/<type>[_f32acc]/<M>x<N>x<K>/<free|packed>[/cold]\n"
-    "    level    the CPU has this level's features and no others; only types for which the level\n"
-    "             has tiles of its own\n"
+    "    level    host: the CPU at hand with all that it has, all types; else as if it had this\n"
+    "             level's features and no others, types for which the level then has tiles\n"
     "    _f32acc  one rounding at the end is permitted (SKIP_INTERMEDIATE_ROUNDINGS)\n"
     "    free     any shape; packed: N0 and K0 are what the query returns for M = 512\n"
     "    cold     each call takes the next of more copies of the weights than the last-level\n"
@@ -330,7 +330,7 @@ std::vector<Level> levels_at_hand() {
     if (!uk_cpu_has_level(name, host)) continue;
     Level level = {name, {}};
     uk_cpu_level(name, level.cpu_data, UK_CPU_DATA_FIELDS);
-    // Not a feature, but what this CPU makes of one.
+    // Not a feature, but what this CPU makes of one. (With it no tile of that level is used.)
     level.cpu_data[7] |= host[7] & UK_CPU_FIELD7_X86_64_SLOW_AVX512BF16;
     levels.push_back(level);
   }

@@ -258,12 +258,17 @@ def what_spills(function: Function, loop: list[Instruction]) -> tuple[list[Instr
 
 
 def loaded_twice(loop: list[Instruction]) -> list[Instruction]:
-    """Dots with an operand in memory that is another one's too."""
+    """Dots, or products of a dot, with an operand in memory that is another one's too. (SSE2's overwrite an
+    operand, for which a load is the copy.)"""
     seen: set[str] = set()
     repeated = []
     for instruction in loop:
         a, operands = instruction.assembly, instruction.operands
-        memory = a.memory.search(operands) if a.dot.match(instruction.mnemonic) else None
+        multiplies = a.dot.match(instruction.mnemonic) or (
+            instruction.mnemonic.startswith("v") and a.product.match(instruction.mnemonic))
+        memory = a.memory.search(operands) if multiplies else None
+        if memory and re.search("%(rip|rsp)", memory[0]):
+            memory = None  # an invariant
         if memory and memory[0] in seen:
             repeated.append(instruction)
         if memory:

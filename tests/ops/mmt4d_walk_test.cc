@@ -200,12 +200,24 @@ INSTANTIATE_TEST_SUITE_P(Walks, Mmt4dWalkInTurns,
                            return tested.index == 0 ? "Waits" : "LongLhs";
                          });
 
-// Two panels in turns say that loads run far ahead.
 TEST(Mmt4dWalk, PrefetchesForOneRowWhereLoadsDoNotRunAhead) {
-  for (const int step_cost : {kCheap, kModerate, kDear}) {
-    EXPECT_TRUE(calls_of(few_rows(1, step_cost, 1))[0].prefetches);
-    EXPECT_FALSE(calls_of(few_rows(1, step_cost, 2))[0].prefetches);
+  for (const int step_cost : {kCheap, kDear}) {
+    Mmt4dWalk walk = few_rows(1, step_cost, 2);  // who reads two panels in turns runs far ahead
+    EXPECT_FALSE(calls_of(walk)[0].prefetches);
+    walk.panels = 1;
+    EXPECT_TRUE(calls_of(walk)[0].prefetches);
+    walk.l3_feeds = true;
+    EXPECT_EQ(step_cost == kDear, calls_of(walk)[0].prefetches);
   }
+}
+
+TEST(Mmt4dWalk, FetchesForTilesOfOneRowWhereL3DoesNotFeedThem) {
+  Mmt4dWalk walk = few_rows(1, kCheap, 1);
+  walk.m = 2;
+  EXPECT_TRUE(fetches_any(walk));
+  walk.l3_feeds = true;
+  EXPECT_FALSE(fetches_any(walk));
+  for (const Call& call : calls_of(walk)) EXPECT_FALSE(call.prefetches);
 }
 
 TEST(Mmt4dWalk, FetchesEachPanelBesideTheOneBefore) {
