@@ -63,7 +63,7 @@ def random_test(description: str | None, count: int,
 
         with ThreadPoolExecutor(options.jobs) as pool:
             results = list(pool.map(check, tiles))
-        spills = spill_test.check(str(shared), ARCH, all_loop=False) if options.spills else 0
+        spills = spill_test.check(str(shared), ARCH, of_library=False) if options.spills else 0
     skipped = Counter()
     for tile, (verdict, output) in zip(tiles, results):
         if verdict == "failed":

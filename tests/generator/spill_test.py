@@ -258,15 +258,12 @@ def what_spills(function: Function, loop: list[Instruction]) -> tuple[list[Instr
 
 
 def loaded_twice(loop: list[Instruction]) -> list[Instruction]:
-    """Dots, or products of a dot, with an operand in memory that is another one's too. (SSE2's overwrite an
-    operand, for which a load is the copy.)"""
+    """Dots that are one instruction, with an operand in memory that is another one's too."""
     seen: set[str] = set()
     repeated = []
     for instruction in loop:
         a, operands = instruction.assembly, instruction.operands
-        multiplies = a.dot.match(instruction.mnemonic) or (
-            instruction.mnemonic.startswith("v") and a.product.match(instruction.mnemonic))
-        memory = a.memory.search(operands) if multiplies else None
+        memory = a.memory.search(operands) if a.dot.match(instruction.mnemonic) else None
         if memory and re.search("%(rip|rsp)", memory[0]):
             memory = None  # an invariant
         if memory and memory[0] in seen:
@@ -279,8 +276,9 @@ def loaded_twice(loop: list[Instruction]) -> list[Instruction]:
     return repeated
 
 
-def check(library: str, arch: str, all_loop: bool = True) -> int:
-    """Without all_loop, a tile without a loop is right, too: what is staged of one may be a step at a time."""
+def check(library: str, arch: str, of_library: bool = True) -> int:
+    """Of tiles of odd shapes, which a library without extra tiles does not have, one without a loop is right, too:
+    what is staged may be a step at a time. So is one that loads twice for want of registers."""
     loops: dict[str, int] = {}
     wrong: dict[str, list[str]] = {}
     rereads: dict[str, int] = {}
@@ -293,7 +291,7 @@ def check(library: str, arch: str, all_loop: bool = True) -> int:
             if spilled:
                 wrong.setdefault(tile, []).append(f"{spilled[0].text} at {spilled[0].address:#x} in "
                                                   f"{function.name}, and {len(spilled) - 1} more")
-            if "on_decoded" not in function.name and (repeated := loaded_twice(loop)):
+            if of_library and "on_decoded" not in function.name and (repeated := loaded_twice(loop)):
                 wrong.setdefault(tile, []).append(f"{repeated[0].text} at {repeated[0].address:#x} in "
                                                   f"{function.name} and {len(repeated) - 1} more load a vector again")
             moves = sum(1 for i in loop if ASSEMBLY[arch].move.fullmatch(i.text))
@@ -304,7 +302,7 @@ def check(library: str, arch: str, all_loop: bool = True) -> int:
                 rereads[tile] = max(reread, rereads.get(tile, 0))
     for tile, texts in sorted(wrong.items()):
         print(f"FAIL {tile}: {len(texts)} of {loops[tile]} K loops spill, copy or load twice: {texts[0]}")
-    without = sorted(tile for tile, count in loops.items() if not count and all_loop)
+    without = sorted(tile for tile, count in loops.items() if not count and of_library)
     for tile in without:
         print(f"FAIL {tile}: no K loop found")
     for tile, count in sorted(rereads.items()):
