@@ -224,17 +224,14 @@ class BlockShape:
                                            self.columns - vector * self.plan.vector_columns)
             load = _load(units, p.rhs_unit_bytes, p.operand_lanes,
                          _offset("columns", vector * p.operand_lanes * p.rhs_unit_bytes))
-        return [Statement(f"units_{vector}", self._loaded(load, shared=self._shares_units))]
+        parts = [()] * p.parts if self.plan.reads_decoded else p.decode
+        users = sum(steps[0].count("{x}") if steps else self.rows for steps in parts)
+        return [Statement(f"units_{vector}", self._loaded(load, users))]
 
-    def _loaded(self, load: str, shared: bool) -> str:
-        return f"loaded_once({load})" if shared and self.p.isa.folds_loads else load
-
-    @property
-    def _shares_units(self) -> bool:
-        """Whether several instructions use a vector of columns as it lies in memory or in the stage, but not so
-        many that no compiler would load it for each."""
-        parts = [()] * self.p.parts if self.plan.reads_decoded else self.p.decode
-        return self.rows <= 2 and sum(steps[0].count("{x}") if steps else self.rows for steps in parts) > 1
+    def _loaded(self, load: str, users: int) -> str:
+        """Of a vector that so many instructions use: of more rows no compiler loads it for each."""
+        shared = users > 1 and self.rows <= 2 and self.p.isa.folds_loads
+        return f"loaded_once({load})" if shared else load
 
     def _staged_vector(self, vector: int, part: int = 0, dot: int = 0) -> str:
         """The load of a part of a vector of columns, one of those put together before."""
@@ -249,8 +246,7 @@ class BlockShape:
         p = self.p
         name = f"columns_{vector}{self._suffix(part)}"
         if self.plan.staged_parts > 1:
-            load = self._staged_vector(vector, part)
-            return _applied((p.operand,), name, self._loaded(load, shared=self.rows == 2))
+            return _applied((p.operand,), name, self._loaded(self._staged_vector(vector, part), self.rows))
         steps = () if self.plan.reads_decoded else p.decode[part]
         return _applied((*steps, p.operand), name, f"units_{vector}")
 

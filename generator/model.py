@@ -135,7 +135,7 @@ class Isa:
     broadcast_shuffles: int = 0  # instructions on a vector port for a broadcast of its own
     copies_operands: bool = False  # instructions overwrite an operand, so that dots need copies
     unrolls_steps: bool = False  # short K loops take two steps a turn
-    folds_loads: bool = False  # instructions take an operand in memory
+    folds_loads: bool = False  # GCC folds a load into each of its users, though it saves no copy
     # The lower parts of {a} and {b}, of that many bits, behind each other; of {x} the second one.
     join: dict[int, str] = field(default_factory=dict)
     second: dict[int, str] = field(default_factory=dict)

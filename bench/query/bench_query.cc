@@ -322,16 +322,15 @@ std::vector<Cell> all_cells(const std::vector<Level>& levels) {
 
 // Of this CPU; none if they cannot be told.
 std::vector<Level> levels_at_hand() {
-  uint64_t host[UK_CPU_DATA_FIELDS] = {};
-  if (uk_cpu_detect(host, UK_CPU_DATA_FIELDS) != UK_STATUS_OK) return {};
-  std::vector<Level> levels = {{kHost, {}}};
-  std::copy(std::begin(host), std::end(host), levels[0].cpu_data);
+  Level host = {kHost, {}};
+  if (uk_cpu_detect(host.cpu_data, UK_CPU_DATA_FIELDS) != UK_STATUS_OK) return {};
+  std::vector<Level> levels = {host};
   for (size_t i = 0; const char* const name = uk_isa_level_at(i); ++i) {
-    if (!uk_cpu_has_level(name, host)) continue;
+    if (!uk_cpu_has_level(name, host.cpu_data)) continue;
     Level level = {name, {}};
     uk_cpu_level(name, level.cpu_data, UK_CPU_DATA_FIELDS);
     // Not a feature, but what this CPU makes of one. (With it no tile of that level is used.)
-    level.cpu_data[7] |= host[7] & UK_CPU_FIELD7_X86_64_SLOW_AVX512BF16;
+    level.cpu_data[7] |= host.cpu_data[7] & UK_CPU_FIELD7_X86_64_SLOW_AVX512BF16;
     levels.push_back(level);
   }
   return levels;

@@ -53,7 +53,7 @@ class Assembly:
     ends_path: re.Pattern[str]
     call: str
     move: re.Pattern[str]  # of a whole register to another
-    memory: re.Pattern[str]  # a dot's operand that is not in a register
+    memory: re.Pattern[str]  # a dot's vector that is not in a register, but for invariants
 
 
 ASSEMBLY = {
@@ -68,7 +68,7 @@ ASSEMBLY = {
         store=None, stack_pointer="rsp", frame_pointer="rbp", makes_frame_pointer=("mov", "%rsp,%rbp"),
         jump=re.compile("j"), ends_path=re.compile("jmp|ret|ud2"), call="call",
         move=re.compile(r"vmov(dqa(32|64)?|dqu(8|16|32|64)?|[au]p[sd]) %\w+,%\w+"),
-        memory=re.compile(r"-?(0x[0-9a-f]+)?\([^)]+\)(?!\{1to)")),
+        memory=re.compile(r"-?(0x[0-9a-f]+)?\((?!%r[is]p)[^)]+\)(?!\{1to)")),
     "arm_64": Assembly(
         objdump="aarch64-linux-gnu-objdump",
         dot=re.compile(r"fmlal?2?$|bfmmla|bfdot|smlal2?$|[su]{1,2}dot|us?mmla|smmla"),
@@ -264,8 +264,6 @@ def loaded_twice(loop: list[Instruction]) -> list[Instruction]:
     for instruction in loop:
         a, operands = instruction.assembly, instruction.operands
         memory = a.memory.search(operands) if a.dot.match(instruction.mnemonic) else None
-        if memory and re.search("%(rip|rsp)", memory[0]):
-            memory = None  # an invariant
         if memory and memory[0] in seen:
             repeated.append(instruction)
         if memory:
