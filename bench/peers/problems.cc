@@ -64,8 +64,7 @@ void fill_random(Element element, void* data, int64_t count, uint64_t seed) {
     } else if (element == Element::kS4) {
       bytes[i / 2] = static_cast<char>(bits);
     } else {
-      bytes[i] =
-          static_cast<char>(static_cast<int>(bits & 0x7F) - (element == Element::kS8 ? 64 : 0));
+      bytes[i] = static_cast<char>(bits);
     }
   }
 }

@@ -12,7 +12,7 @@
 
 namespace uk::bench {
 
-enum class Element { kF32, kBf16, kF16, kS8, kU8, kS4 };
+enum class Element { kF32, kBf16, kF16, kByte, kS4 };
 
 struct OpType {
   const char* name;
@@ -25,9 +25,9 @@ constexpr OpType kOpTypes[] = {
     {"f32", UK_MMT4D_TYPE_F32F32F32, Element::kF32, Element::kF32, true},
     {"bf16", UK_MMT4D_TYPE_BF16BF16F32, Element::kBf16, Element::kBf16, true},
     {"f16", UK_MMT4D_TYPE_F16F16F32, Element::kF16, Element::kF16, true},
-    {"s8s8", UK_MMT4D_TYPE_S8S8S32, Element::kS8, Element::kS8, false},
-    {"u8s8", UK_MMT4D_TYPE_U8S8S32, Element::kU8, Element::kS8, false},
-    {"s8s4", UK_MMT4D_TYPE_S8S4S32, Element::kS8, Element::kS4, false},
+    {"s8s8", UK_MMT4D_TYPE_S8S8S32, Element::kByte, Element::kByte, false},
+    {"u8s8", UK_MMT4D_TYPE_U8S8S32, Element::kByte, Element::kByte, false},
+    {"s8s4", UK_MMT4D_TYPE_S8S4S32, Element::kByte, Element::kS4, false},
 };
 
 struct OpShape {
@@ -45,9 +45,7 @@ constexpr OpShape kOpShapes[] = {
 // Bytes that `count` elements take.
 size_t element_bytes(Element element, int64_t count);
 
-// Reproducible random elements of both signs. Floats are in [-1, 1]. Bytes use seven bits: with
-// eight, a library that adds pairs of products in 16 bits, as some do on a CPU without VNNI, is
-// wrong where it would be right with less.
+// Reproducible random elements of all signs and sizes, floats in [-1, 1].
 void fill_random(Element element, void* data, int64_t count, uint64_t seed);
 
 // The first of m * n results that differs from `want`, as text; empty if there is none. Integers
