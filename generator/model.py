@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import operator
 import re
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from functools import cached_property
+from typing import Literal, NamedTuple
 
 BITS = {"f64": 64, "f32": 32, "f16": 16, "bf16": 16, "s32": 32, "s16": 16, "s8": 8, "u8": 8,
         "s4": 4, "u4": 4}
@@ -44,11 +46,10 @@ TYPES = {t.name: t for t in (
 )}
 
 
-@dataclass(frozen=True)
-class Cost:
+class Cost(NamedTuple):
     """Vector instructions: on the two ports that multiply, on any, on those that shuffle, sums of
     floats, conversions of a vector of f32 from or to f16, what no port executes: copies, zeroing; shifts, and
-    conversions of f16 in memory."""
+    conversions of f16 in memory. A tuple, as planning a library adds up a million of them."""
 
     multiply: int = 0
     any: int = 0
@@ -60,21 +61,17 @@ class Cost:
     widen: int = 0
 
     @property
-    def _counts(self) -> tuple[int, ...]:
-        return (self.multiply, self.any, self.shuffle, self.add, self.convert, self.renamed, self.shift, self.widen)
-
-    @property
     def total(self) -> int:
-        return sum(self._counts)
+        return sum(self)
 
-    def __add__(self, other: Cost) -> Cost:
-        return Cost(*(a + b for a, b in zip(self._counts, other._counts)))
+    def __add__(self, other: Cost) -> Cost:  # type: ignore[override]
+        return Cost._make(map(operator.add, self, other))
 
-    def __mul__(self, times: int) -> Cost:
-        return Cost(*(a * times for a in self._counts))
+    def __mul__(self, times: int) -> Cost:  # type: ignore[override]
+        return Cost._make([count * times for count in self])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Core:
     """What cores of one kind do in a cycle: vector instructions, of which two may multiply; of them,
     shuffles; loads of whole vectors; all instructions, and of them those with vector registers."""
@@ -105,7 +102,8 @@ class Core:
     def cycles(self, cost: Cost) -> float:
         """That the vector ports need at least."""
         replaced = cost.convert + cost.widen + cost.shift
-        cost += (self.half_conversion * cost.convert + self.half_widening * cost.widen + self.shift * cost.shift)
+        if replaced:
+            cost += (self.half_conversion * cost.convert + self.half_widening * cost.widen + self.shift * cost.shift)
         executed = cost.total - replaced - cost.renamed
         of_all = max(cost.shuffle / self.shuffle_ports, executed / self.vector_ports)
         if not self.adds_apart:
@@ -155,7 +153,7 @@ CHAINS = (1, 2, 4, 8, 12)
 Steps = tuple[str, ...]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # as the key of a cache a primitive is itself
 class Primitive:
     """How one ISA multiplies and accumulates `k` elements a lane for one matmul type.
 
@@ -311,12 +309,12 @@ class Primitive:
         """In a pass over the LHS before the K loops."""
         return self.sums_rows and not self.sums_rows_in_block
 
-    @property
+    @cached_property
     def with_sums_before(self) -> Primitive:
         """The same with one register less, for sums of rows are not taken in the K loops."""
         return replace(self, block_row_sums=None, registers=self.registers - 1)
 
-    @property
+    @cached_property
     def on_decoded_columns(self) -> Primitive:
         """The same without what it takes to decode, and where sums of rows are known."""
         p = self.with_sums_before if self.sums_rows_in_block else self

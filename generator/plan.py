@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 from generator.model import Core, Cost, Primitive, Tile
 
@@ -396,6 +397,7 @@ class Plan:
 
 # ---------------------------------------------------------------- cost
 
+@cache
 def _block_bound(p: Primitive, core: Core, units: int, spread: int, decoded: bool, rows: int,
                  vectors: int, sums_rows: bool = False, sums: int = 1) -> Bound:
     """One dot of each result of a block, which may sum the rows of the tile."""
