@@ -12,8 +12,8 @@ import jinja2
 
 from generator.isas import expand, int_zero, set1
 from generator.model import BITS, Primitive, Steps
-from generator.plan import (Block, Plan, one_by_one, plan_on_decoded_rhs, registers_of_further_sums, spare_registers,
-                            steps_of_turn, unrolls_steps)
+from generator.plan import (Block, Plan, one_by_one, plan_on_decoded_rhs, registers_of_further_sums, reloads_columns,
+                            spare_registers, steps_of_turn, unrolls_steps)
 
 TEMPLATES = jinja2.Environment(
     loader=jinja2.FileSystemLoader(Path(__file__).parent / "templates"),
@@ -212,8 +212,15 @@ class BlockShape:
         """Of a k step of its columns."""
         return self.columns * self.plan.units * self.p.rhs_unit_bytes
 
-    def units_statement(self, vector: int) -> list[Statement]:
-        """A vector of columns as it lies in memory or in the stage."""
+    @property
+    def reloads_columns(self) -> bool:
+        return reloads_columns(self.p, self.rows, self.vectors, self.plan.reads_decoded)
+
+    def _units(self, vector: int, part: int) -> str:
+        return f"units_{vector}{self._suffix(part) if self.reloads_columns else ''}"
+
+    def units_statement(self, vector: int, part: int = 0) -> list[Statement]:
+        """A vector of columns as it lies in memory or in the stage, for all parts if they are not loaded anew."""
         p = self.p
         if self.plan.reads_vectors:
             if self.plan.staged_parts > 1:
@@ -224,9 +231,11 @@ class BlockShape:
                                            self.columns - vector * self.plan.vector_columns)
             load = _load(units, p.rhs_unit_bytes, p.operand_lanes,
                          _offset("columns", vector * p.operand_lanes * p.rhs_unit_bytes))
-        parts = [()] * p.parts if self.plan.reads_decoded else p.decode
+        parts = p.decode[part:part + 1] if self.reloads_columns else p.decode
+        if self.plan.reads_decoded:
+            parts = ((),) * p.parts
         users = sum(steps[0].count("{x}") if steps else self.rows for steps in parts)
-        return [Statement(f"units_{vector}", self._loaded(load, users))]
+        return [Statement(self._units(vector, part), self._loaded(load, users))]
 
     def _loaded(self, load: str, users: int) -> str:
         """Of a vector that so many instructions use: of more rows no compiler loads it for each."""
@@ -248,7 +257,7 @@ class BlockShape:
         if self.plan.staged_parts > 1:
             return _applied((p.operand,), name, self._loaded(self._staged_vector(vector, part), self.rows))
         steps = () if self.plan.reads_decoded else p.decode[part]
-        return _applied((*steps, p.operand), name, f"units_{vector}")
+        return _applied((*steps, p.operand), name, self._units(vector, part))
 
     def row_statement(self, row: int, part: int) -> Statement:
         p, plan = self.p, self.plan
@@ -321,7 +330,7 @@ class BlockShape:
         if not p.keep_order or (dots == 1 and p.keep_order == "several"):
             return []
         each = (adds or len(first_parts) > 2 or self.sums > 1  # of which each has one dot a step
-                or self.plan.on_decoded_rhs)  # with no register to rename with
+                or self.plan.on_decoded_rhs or self.reloads_columns)  # with no register to rename with
         return first_parts if each else first_parts[-1:]
 
     # ------------------------------------------------------------ K loop, rows as they lie

@@ -50,11 +50,18 @@ def one_by_one(p: Primitive, rows: int, vectors: int) -> bool:
 def registers_needed(p: Primitive, rows: int, vectors: int, decoded: bool) -> int:
     """The register model: accumulators, a step's columns, one broadcast row, and what the primitive
     adds for the dots or for decoding columns that are not staged decoded. Part by part, columns are
-    there as loaded and as the part in turn; where rows are loaded as they lie, all parts are there."""
-    return _registers(p, rows, vectors, decoded, one_by_one(p, rows, vectors))
+    there as loaded, unless they are loaded anew, and as the part in turn; where rows are loaded as they lie, all parts are there."""
+    return _registers(p, rows, vectors, decoded, one_by_one(p, rows, vectors),
+                      reloads_columns(p, rows, vectors, decoded))
 
 
-def _registers(p: Primitive, rows: int, vectors: int, decoded: bool, by_columns: bool) -> int:
+def reloads_columns(p: Primitive, rows: int, vectors: int, decoded: bool) -> bool:
+    """Whether a block loads its columns anew for each part, where there are no registers for them as loaded."""
+    return (p.may_reload_columns and not decoded and not one_by_one(p, rows, vectors)
+            and _registers(p, rows, vectors, False, False) > p.isa.registers)
+
+
+def _registers(p: Primitive, rows: int, vectors: int, decoded: bool, by_columns: bool, reloads: bool = False) -> int:
     temporaries = p.registers if decoded else max(p.registers, p.decode_registers)
     if p.decodes_side_by_side and not decoded and not by_columns:
         temporaries += vectors - 1
@@ -64,7 +71,7 @@ def _registers(p: Primitive, rows: int, vectors: int, decoded: bool, by_columns:
         in_flight = 4 if decoded or vectors <= 2 else 2  # vectors of rows: compilers load ahead
         return (-(-rows // p.acc_rows) * vectors + p.parts * _operand_vectors(p, vectors)
                 + in_flight * max(p.parts, p.row_loads) + 1 + temporaries)
-    columns, row = (1 if decoded else min(p.parts, 2), 1) if p.part_by_part else (p.parts, p.parts)
+    columns, row = (1 if decoded or reloads else min(p.parts, 2), 1) if p.part_by_part else (p.parts, p.parts)
     if by_columns:
         operands = columns + rows * p.parts  # the rows' parts for all of the step
     else:
@@ -422,7 +429,8 @@ def _block_bound(p: Primitive, core: Core, units: int, spread: int, decoded: boo
     chain = p.chain_cycles(core, rows * vectors) * p.dots_of_unit / sums
     many = p.dot_cycles.get(core.name)
     measured = many[-1] * p.dots_of_unit * rows * vectors if many else None
-    loads = (broadcasts + core.passes * (vectors + sums_rows)) / core.loads
+    again = vectors * (p.parts - 1) if reloads_columns(p, rows, vectors, decoded) else 0
+    loads = (broadcasts + core.passes * (vectors + again + sums_rows)) / core.loads
     return _bound(core, dots, decode, loads, chain, (dots + decode).total + alone + copies,
                   _loop_instructions(p, rows, vectors, decoded), measured, least_decode)
 

@@ -244,7 +244,8 @@ def step_cost(row: Row, wide: bool, decoded_for: int = 0) -> int:
     registers = level.vector_registers - dot.temporaries
     parts = -(-vectors // (registers - 2 if tile.m0 == 1 else (registers - 1) // 2))
     part = -(-vectors // parts)
-    if dots > (2 if decoded_for else 1):
+    reloads = _is_bf16_pair(tile) and level.fma == 1 and level.vector_bytes == 32
+    if dots > (2 if decoded_for or reloads else 1):
         registers -= part + 1
     # The blocks of ukernel/tile.h, whose accumulators fit the registers.
     most_rows = (registers - part - 1) // part
@@ -280,9 +281,10 @@ def step_cost(row: Row, wide: bool, decoded_for: int = 0) -> int:
 
     def stages_beside_dots() -> bool:
         lanes = vector_bits // lane_bits
+        per_vector = lanes if level.vector_bytes == 64 else lanes // 2
         return (row.origin != "hand" and _is_bf16_pair(tile) and dot.instructions == 1
-                and level.vector_bytes == 64 and parts * blocks == 1 and tile.m0 <= lanes
-                and 4 * tile.m0 >= _STAGED_QUARTERS * lanes)
+                and level.vector_bytes >= 32 and parts * blocks == 1 and tile.m0 <= lanes
+                and 4 * tile.m0 >= _STAGED_QUARTERS * -(-tile.m0 // per_vector) * per_vector)
 
     def rows_summing() -> int:
         if not dot.sums_rows_before or decoded_for:
@@ -293,7 +295,7 @@ def step_cost(row: Row, wide: bool, decoded_for: int = 0) -> int:
     def cost_of_blocks(columns_staged: bool) -> int:
         rows, larger_blocks = divmod(tile.m0, blocks)
         all_blocks = parts * blocks
-        times_staged = (all_blocks if row.origin == "hand" else  # or as dear
+        times_staged = (all_blocks if row.origin == "hand" and row.numerics != "exact" else  # or as dear
                         2 if dot.sums_rows_before and all_blocks > 1 else 1)
         return (parts * (larger_blocks * block_cost(rows + 1, columns_staged)
                          + (blocks - larger_blocks) * block_cost(rows, columns_staged))

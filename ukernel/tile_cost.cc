@@ -163,7 +163,9 @@ class Step {
     int registers = unit.registers - dot_.temporaries;
     parts_ = rounded_up(vectors_, row.m0 == 1 ? registers - 2 : (registers - 1) / 2);
     part_ = rounded_up(vectors_, parts_);
-    if (dots_ > (decoded_for > 0 ? 2 : 1)) registers -= part_ + 1;
+    // But where columns of bf16 would take too many, they are loaded anew for the second.
+    const bool reloads = is_bf16_pair(row, type) && unit.fma == 1 && unit.bytes == 32;
+    if (dots_ > (decoded_for > 0 || reloads ? 2 : 1)) registers -= part_ + 1;
     blocks_ = block_count(registers, row.m0, part_);
   }
 
@@ -196,12 +198,14 @@ class Step {
     const int rows = row_.m0 / blocks_, larger_blocks = row_.m0 % blocks_;
     // Hand-written tiles of several blocks stage once, too, but run on parts of K that fit the
     // stage, which costs about as much as staging for each block: f16 by f16 16x16 on AVX2, of four
-    // blocks, reaches 84 % of the peak where 6x16 reaches 95. So do generated ones that sum rows,
-    // which a block alone does beside its dots: s8 by s4 16x32 on AVX-512 reaches 86, 8x32 92.
+    // blocks, reaches 84 % of the peak where 6x16 reaches 95. Not where a product of integers is an
+    // instruction and its sum another: 16 rows of u8 by s8 were up to 7 % faster in a tile of 16
+    // than in four of 4, and up to a third where another thread ran on the core (Zen 3). Generated
+    // ones that sum rows stage for each, too, which a block alone does beside its dots: s8 by s4
+    // 16x32 on AVX-512 reaches 86, 8x32 92.
     const int all_blocks = parts_ * blocks_;
-    const int times_staged = row_.origin == UK_ORIGIN_HAND             ? all_blocks
-                             : dot_.sums_rows_before && all_blocks > 1 ? 2
-                                                                       : 1;
+    const bool is_dear = row_.origin == UK_ORIGIN_HAND && row_.numerics != UK_NUMERICS_EXACT;
+    const int times_staged = is_dear ? all_blocks : dot_.sums_rows_before && all_blocks > 1 ? 2 : 1;
     return parts_ * (larger_blocks * block_cost(rows + 1, columns_staged) +
                      (blocks_ - larger_blocks) * block_cost(rows, columns_staged)) +
            times_staged * rows_staging() + rows_summing() +
@@ -225,12 +229,13 @@ class Step {
     return staged ? rounded_up(per_vector * row_.m0 * dots_ * lane_bits_, vector_bits()) : 0;
   }
 
-  // Generated tiles of one block, of pairs of bf16 in vectors of 512 bits.
+  // Generated tiles of one block, of pairs of bf16. A vector of 512 bits is stored in two parts.
   bool stages_beside_dots() const {
-    const int lanes = vector_bits() / lane_bits_;
+    const int lanes = vector_bits() / lane_bits_,
+              per_vector = unit_.bytes == 64 ? lanes : lanes / 2;
     return row_.origin != UK_ORIGIN_HAND && is_bf16_pair(row_, type_) && dot_.instructions == 1 &&
-           unit_.bytes == 64 && parts_ * blocks_ == 1 && row_.m0 <= lanes &&
-           4 * row_.m0 >= kStagedQuarters * lanes;
+           unit_.bytes >= 32 && parts_ * blocks_ == 1 && row_.m0 <= lanes &&
+           4 * row_.m0 >= kStagedQuarters * rounded_up(row_.m0, per_vector) * per_vector;
   }
 
   int block_cost(int rows, bool columns_staged) const {

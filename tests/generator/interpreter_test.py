@@ -274,7 +274,7 @@ _LANE = {
     "srli_epi16": lambda a, n: _of_halves(a, lambda half: half >> n),
     "slli_epi16": lambda a, n: _of_halves(a, lambda half: half << n),
     "srai_epi16": lambda a, n: _of_halves(a, lambda half: (half ^ 0x8000) - 0x8000 >> n),
-    "ternarylogic_epi32": _ternary}
+    "ternarylogic_epi32": _ternary, "upper_halves": lambda a: a & 0xFFFF0000}
 
 
 def _words(b: bytes) -> list[int]:

@@ -14,7 +14,7 @@ from generator.copy_tile import CopyTile
 from generator.emit import emit
 from generator.library import ARCHS
 from generator.model import BITS, RequestError, Tile
-from generator.plan import Plan, make_plan, plan_on_decoded_rhs
+from generator.plan import Plan, make_plan, plan_on_decoded_rhs, reloads_columns
 from generator.requests import parse_line
 from generator.select import choose_primitive
 from generator.tiles import generated_rows
@@ -83,7 +83,7 @@ class PlanTest(unittest.TestCase):
                                      ("bf16bf16f32 9x32x2 avx512_base", False, False),
                                      ("bf16bf16f32 17x16x2 avx512_base", False, False),
                                      ("bf16bf16bf16 13x32x2 avx512_base f32acc", True, False),
-                                     ("bf16bf16f32 6x16x2 avx2_fma", False, True),
+                                     ("bf16bf16f32 6x16x2 avx2_fma", True, True),
                                      ("f16f16f32 13x32x1 avx512_base", False, False),
                                      ("s8s4s32 13x32x8 avx512_vnni", False, False),
                                      ("s8s4s32 8x8x8 avx_vnni", True, False),
@@ -100,12 +100,22 @@ class PlanTest(unittest.TestCase):
             assert plan
             return [block.rows for block in plan.blocks]
 
-        for line, alone, decoded in (("bf16bf16f32 6x16x2 avx2_fma", [3, 3], [6]),
-                                     ("s8s4s32 13x32x8 avx512_vnni", [7, 6], [13]),
+        for line, alone, decoded in (("s8s4s32 13x32x8 avx512_vnni", [7, 6], [13]),
                                      ("s8s4s32 6x16x8 avx_vnni", [4, 2], [6])):
             tile = parse_line(f"mmt4d {line}").tile("x86_64")
             plan = make_plan(tile, choose_primitive(tile))
             self.assertEqual((rows(plan), rows(plan_on_decoded_rhs(plan))), (alone, decoded), line)
+
+    def test_columns_are_loaded_anew_for_want_of_registers(self) -> None:
+        for line, expected in (("bf16bf16f32 6x16x2 avx2_fma", [True]), ("bf16bf16f32 2x32x2 avx2_fma", [True]),
+                               ("bf16bf16f32 16x16x2 avx2_fma", [True, False, False]),  # of 6, 5 and 5 rows
+                               ("bf16bf16f32 4x16x2 avx2_fma", [False]), ("bf16bf16f32 1x64x2 avx2_fma", [False]),
+                               ("bf16bf16f32 6x16x1 avx2_fma", [False]), ("bf16bf16f32 6x8x2 sse2", [False, False])):
+            tile = parse_line(f"mmt4d {line}").tile("x86_64")
+            plan = make_plan(tile, choose_primitive(tile))
+            vectors = plan.primitive.operand_lanes
+            self.assertEqual([reloads_columns(plan.primitive, block.rows, -(-block.columns // vectors), plan.reads_decoded)
+                              for block in plan.blocks], expected, line)
 
     def test_blocks_cover_each_element_once(self) -> None:
         for plan in [*_plans(), *_plans_on_decoded_rhs()]:

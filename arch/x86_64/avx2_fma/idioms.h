@@ -21,6 +21,15 @@ UK_INLINE __m256 bf16_to_f32(__m128i h) {
   return _mm256_castsi256_ps(_mm256_shuffle_epi8(_mm256_broadcastsi128_si256(h), upper_halves));
 }
 
+// Of two bf16 in each lane the upper one as f32. Zero is made anew for each vector, which no port has
+// to execute: a mask, or a zero that lives as long as a K loop, would take the register that a sixth
+// row needs. Compilers would make such a one of any zero they know.
+UK_INLINE __m256i upper_halves(__m256i pairs) {
+  __m256i zero;
+  asm volatile("vpxor %0, %0, %0" : "=x"(zero));
+  return _mm256_blend_epi16(zero, pairs, 0xAA);
+}
+
 // The nearest bf16 (ties to even, subnormals kept), still in the upper half of each f32 lane.
 // Adding 0x7FFF, or 0x8000 where the last kept bit is odd, carries into the upper half exactly when
 // rounding up is due. A NaN stays one: made from bf16 operands, its lower half is zero, and nothing
