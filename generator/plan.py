@@ -50,9 +50,10 @@ def one_by_one(p: Primitive, rows: int, vectors: int) -> bool:
 def registers_needed(p: Primitive, rows: int, vectors: int, decoded: bool) -> int:
     """The register model: accumulators, a step's columns, one broadcast row, and what the primitive
     adds for the dots or for decoding columns that are not staged decoded. Part by part, columns are
-    there as loaded, unless they are loaded anew, and as the part in turn; where rows are loaded as they lie, all parts are there."""
-    return _registers(p, rows, vectors, decoded, one_by_one(p, rows, vectors),
-                      reloads_columns(p, rows, vectors, decoded))
+    there as the part in turn and, unless they are loaded anew, as loaded; where rows are loaded as they
+    lie, all parts are there."""
+    reloads = reloads_columns(p, rows, vectors, decoded)  # which GCC does a vector ahead
+    return _registers(p, rows, vectors, decoded, one_by_one(p, rows, vectors), reloads) + reloads
 
 
 def reloads_columns(p: Primitive, rows: int, vectors: int, decoded: bool) -> bool:
@@ -257,8 +258,11 @@ class Plan:
 
     @property
     def _registers_to_stage_beside_dots(self) -> int:
-        """For a vector of rows; and where GCC has constants of decoding, it takes as many more."""
-        return 1 + (0 if self.reads_decoded else self.primitive.decode_constants)
+        """For a vector of rows, which may be that of columns loaded anew; and where GCC has constants of decoding, it
+        takes as many more."""
+        reloads = any(reloads_columns(self.primitive, rows, vectors, self.reads_decoded)
+                      for rows, vectors in self._shapes)
+        return int(not reloads) + (0 if self.reads_decoded else self.primitive.decode_constants)
 
     @property
     def parts_lie_apart(self) -> bool:

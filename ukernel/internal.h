@@ -100,6 +100,15 @@ inline bool l3_feeds_tiles(const uint64_t* cpu_data) {
   return least_of_levels(cpu_data, &VectorUnit::l3_feeds) == 2;
 }
 
+// Whether the CPU says that prefetches beside the reads of one row make it slower.
+inline bool cpu_reads_ahead([[maybe_unused]] const uint64_t* cpu_data) {
+#ifdef __x86_64__
+  return cpu_data && (cpu_data[7] & UK_CPU_FIELD7_X86_64_READS_AHEAD);
+#else
+  return false;
+#endif
+}
+
 // Steps of K that an instruction of a row takes together: the bounds of parts of K are theirs.
 inline uk_index_t tile_steps(const uk_tile_row_t& row) {
   return larger(vector_unit_of_row(row).tile_steps, 1);

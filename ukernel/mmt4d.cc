@@ -215,6 +215,7 @@ void for_each_step(const uk_mmt4d_params_t& p, const Mmt4dType& type, const uk_t
     if (row.function && walk.reads_rhs_once()) {
       walk.step_cost = tile_step_cost(row, cpu_is_wide(p.cpu_data));
       walk.panels = least_of_levels(p.cpu_data, &VectorUnit::panels);
+      walk.reads_ahead = cpu_reads_ahead(p.cpu_data);
     }
   }
   operands.limit(p, type, &walk);

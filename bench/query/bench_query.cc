@@ -329,8 +329,10 @@ std::vector<Level> levels_at_hand() {
     if (!uk_cpu_has_level(name, host.cpu_data)) continue;
     Level level = {name, {}};
     uk_cpu_level(name, level.cpu_data, UK_CPU_DATA_FIELDS);
-    // Not a feature, but what this CPU makes of one. (With it no tile of that level is used.)
-    level.cpu_data[7] |= host.cpu_data[7] & UK_CPU_FIELD7_X86_64_SLOW_AVX512BF16;
+    // No features, but what this CPU makes of one (with it no tile of that level is used), and of
+    // prefetches.
+    level.cpu_data[7] |= host.cpu_data[7] &
+                         (UK_CPU_FIELD7_X86_64_SLOW_AVX512BF16 | UK_CPU_FIELD7_X86_64_READS_AHEAD);
     levels.push_back(level);
   }
   return levels;

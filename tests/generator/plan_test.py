@@ -113,9 +113,9 @@ class PlanTest(unittest.TestCase):
                                ("bf16bf16f32 6x16x1 avx2_fma", [False]), ("bf16bf16f32 6x8x2 sse2", [False, False])):
             tile = parse_line(f"mmt4d {line}").tile("x86_64")
             plan = make_plan(tile, choose_primitive(tile))
-            vectors = plan.primitive.operand_lanes
-            self.assertEqual([reloads_columns(plan.primitive, block.rows, -(-block.columns // vectors), plan.reads_decoded)
-                              for block in plan.blocks], expected, line)
+            found = [reloads_columns(plan.primitive, block.rows, plan.vectors(block.columns), plan.reads_decoded)
+                     for block in plan.blocks]
+            self.assertEqual(found, expected, line)
 
     def test_blocks_cover_each_element_once(self) -> None:
         for plan in [*_plans(), *_plans_on_decoded_rhs()]:

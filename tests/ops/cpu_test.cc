@@ -193,7 +193,10 @@ TEST(CpuDetect, AgreesWithTheKernel) {
     {"avx_vnni", 7, UK_CPU_FIELD7_X86_64_AVXVNNI},
   };
   const std::set<std::string> flags = words_of_cpuinfo("flags");
-  const bool has_slow_bf16_dots = words_of_cpuinfo("vendor_id").count("GenuineIntel") == 1 &&
+  const std::set<std::string> vendor = words_of_cpuinfo("vendor_id"),
+                              family = words_of_cpuinfo("cpu family"),
+                              model = words_of_cpuinfo("model");
+  const bool has_slow_bf16_dots = vendor.count("GenuineIntel") == 1 &&
                                   flags.count("avx512_bf16") == 1 &&
                                   flags.count("avx512_fp16") == 1;
 #elif defined(__aarch64__)
@@ -214,12 +217,19 @@ TEST(CpuDetect, AgreesWithTheKernel) {
   CpuData known = {};
 #if defined(__x86_64__)
   EXPECT_EQ(has_slow_bf16_dots, (cpu[7] & UK_CPU_FIELD7_X86_64_SLOW_AVX512BF16) != 0);
+  // Zen 3 is of the same family as Zen 4; of its models these are of servers and of desktops.
+  const bool is_of_family = vendor.count("AuthenticAMD") == 1 && family.count("25") == 1;
+  const bool is_zen3 = is_of_family && (model.count("1") == 1 || model.count("33") == 1);
+  const bool reads_ahead = (cpu[7] & UK_CPU_FIELD7_X86_64_READS_AHEAD) != 0;
+  EXPECT_TRUE(reads_ahead || !is_zen3);
+  EXPECT_TRUE(is_of_family || !reads_ahead);
   constexpr long kGetPermissions = 0x1022, kTileData = 18;  // ARCH_GET_XCOMP_PERM
   uint64_t permitted = 0;
   if (syscall(SYS_arch_prctl, kGetPermissions, &permitted) != 0) permitted = 0;
   EXPECT_EQ(flags.count("amx_tile") == 1 && (permitted >> kTileData & 1) != 0,
             (cpu[7] & UK_CPU_FIELD7_X86_64_AMX_PERMITTED) != 0);
-  known[7] = UK_CPU_FIELD7_X86_64_SLOW_AVX512BF16 | UK_CPU_FIELD7_X86_64_AMX_PERMITTED;
+  known[7] = UK_CPU_FIELD7_X86_64_SLOW_AVX512BF16 | UK_CPU_FIELD7_X86_64_AMX_PERMITTED |
+             UK_CPU_FIELD7_X86_64_READS_AHEAD;
 #endif
   for (const auto& feature : features) {
     known[static_cast<size_t>(feature.field)] |= feature.bit;

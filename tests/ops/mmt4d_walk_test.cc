@@ -206,6 +206,9 @@ TEST(Mmt4dWalk, PrefetchesForOneRowWhereLoadsDoNotRunAhead) {
     EXPECT_FALSE(calls_of(walk)[0].prefetches);
     walk.panels = 1;
     EXPECT_TRUE(calls_of(walk)[0].prefetches);
+    walk.reads_ahead = true;
+    EXPECT_EQ(step_cost == kDear, calls_of(walk)[0].prefetches);
+    walk.reads_ahead = false;
     walk.l3_feeds = true;
     EXPECT_EQ(step_cost == kDear, calls_of(walk)[0].prefetches);
   }

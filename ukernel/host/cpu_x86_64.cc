@@ -54,6 +54,11 @@ bool has_slow_bf16_dots(const CpuidFeatures& found) {
          cpuinfo_get_core(0)->vendor == cpuinfo_vendor_intel;
 }
 
+// Measured on Zen 3, which has no AVX-512; what cpuinfo takes for one may be a later core.
+bool reads_ahead() {
+  return cpuinfo_get_core(0)->uarch == cpuinfo_uarch_zen3 && !cpuinfo_has_x86_avx512f();
+}
+
 // Linux gives a process the registers of AMX, for all its threads, when it asks for them.
 bool asks_for_amx() {
 #ifdef __linux__
@@ -109,5 +114,6 @@ extern "C" uk_status_t uk_cpu_detect(uint64_t* cpu_data, size_t fields) {
   if (cpuid.avx_vnni) cpu_data[7] |= UK_CPU_FIELD7_X86_64_AVXVNNI;
   if (cpuid.amx_tile && asks_for_amx()) cpu_data[7] |= UK_CPU_FIELD7_X86_64_AMX_PERMITTED;
   if (has_slow_bf16_dots(cpuid)) cpu_data[7] |= UK_CPU_FIELD7_X86_64_SLOW_AVX512BF16;
+  if (reads_ahead()) cpu_data[7] |= UK_CPU_FIELD7_X86_64_READS_AHEAD;
   return UK_STATUS_OK;
 }

@@ -21,9 +21,9 @@ UK_INLINE __m256 bf16_to_f32(__m128i h) {
   return _mm256_castsi256_ps(_mm256_shuffle_epi8(_mm256_broadcastsi128_si256(h), upper_halves));
 }
 
-// Of two bf16 in each lane the upper one as f32. Zero is made anew for each vector, which no port has
-// to execute: a mask, or a zero that lives as long as a K loop, would take the register that a sixth
-// row needs. Compilers would make such a one of any zero they know.
+// Of two bf16 in each lane the upper one as f32. Zero is made anew for each vector, which no port
+// has to execute: a mask, or a zero that lives as long as a K loop, would take the register that a
+// sixth row needs. Compilers would make such a one of any zero they know.
 UK_INLINE __m256i upper_halves(__m256i pairs) {
   __m256i zero;
   asm volatile("vpxor %0, %0, %0" : "=x"(zero));
