@@ -71,7 +71,7 @@ class Cost(NamedTuple):
         return Cost._make([count * times for count in self])
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False)  # as the key of a cache a core is itself
 class Core:
     """What cores of one kind do in a cycle: vector instructions, of which two may multiply; of them,
     shuffles; loads of whole vectors; all instructions, and of them those with vector registers."""
