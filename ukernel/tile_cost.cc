@@ -262,12 +262,16 @@ class Step {
     return (busy > chain ? busy : chain) + beside;
   }
 
-  // From beyond L1, by the mean block. Rows of other blocks come along in its cache lines; half of
+  // From beyond L1, by the mean block. Rows of other blocks come along in its cache lines: all of a
+  // short panel, and of a long one that is not staged a line between two blocks for each. Half of
   // the columns are still in L1 for all blocks but the first.
   int bits_read(int rows) const {
-    const int row_bits = type_.lhs_bits * row_.k0;
-    const int line = row_.m0 * row_bits < kLineBits ? row_.m0 * row_bits : kLineBits;
-    const int rows_bits = rows * row_bits > line ? rows * row_bits : line;
+    const int row_bits = type_.lhs_bits * row_.k0, panel_bits = row_.m0 * row_bits;
+    const int line = panel_bits < kLineBits ? panel_bits : kLineBits;
+    const bool is_direct_and_long = rows_staging() == 0 && panel_bits > kLineBits;
+    const int rows_bits = is_direct_and_long ? (panel_bits + (blocks_ - 1) * kLineBits) / blocks_
+                          : rows * row_bits > line ? rows * row_bits
+                                                   : line;
     const int columns_bits = rounded_up(row_.n0, parts_) * type_.rhs_bits * row_.k0;
     return rows_bits + columns_bits * (blocks_ + 1) / (2 * blocks_);
   }
