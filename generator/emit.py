@@ -231,7 +231,7 @@ class BlockShape:
                                            self.columns - vector * self.plan.vector_columns)
             load = _load(units, p.rhs_unit_bytes, p.operand_lanes,
                          _offset("columns", vector * p.operand_lanes * p.rhs_unit_bytes))
-        parts = p.decode[part:part + 1] if self.reloads_columns else p.decode
+        parts = self._decode[part:part + 1] if self.reloads_columns else self._decode
         if self.plan.reads_decoded:
             parts = ((),) * p.parts
         users = sum(steps[0].count("{x}") if steps else self.rows for steps in parts)
@@ -256,8 +256,13 @@ class BlockShape:
         name = f"columns_{vector}{self._suffix(part)}"
         if self.plan.staged_parts > 1:
             return _applied((p.operand,), name, self._loaded(self._staged_vector(vector, part), self.rows))
-        steps = () if self.plan.reads_decoded else p.decode[part]
+        steps = () if self.plan.reads_decoded else self._decode[part]
         return _applied((*steps, p.operand), name, self._units(vector, part))
+
+    @property
+    def _decode(self) -> tuple[Steps, ...]:
+        """One row's vectors take turns, for which Clang has no registers if it cannot move all that decodes them."""
+        return self.p.decode if self.one_by_one else self.p.decode_for_rows or self.p.decode
 
     def row_statement(self, row: int, part: int) -> Statement:
         p, plan = self.p, self.plan

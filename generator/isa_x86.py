@@ -434,9 +434,7 @@ def _float_primitives(isa: Isa) -> list[Primitive]:
     bf16_cost = {16: Cost(shuffle=1, renamed=1), 32: Cost(shuffle=1), 64: Cost(shift=1, shuffle=1)}[isa.vector_bytes]
     # Two bf16 of a column are the lower and the upper half of a lane.
     high_half = (f"{n.mm}_slli_epi32({{x}}, 16)",)
-    upper_half = ("upper_halves({x})" if isa is AVX2_FMA else
-                  f"{n.mm}_and_{n.si}({{x}}, {n.set1('static_cast<int>(0xFFFF0000)')})")
-    both_halves = (high_half, (upper_half,))
+    both_halves = (high_half, (f"{n.mm}_and_{n.si}({{x}}, {n.set1('static_cast<int>(0xFFFF0000)')})",))
     forms = [
         ("f16", {"k_order": one, "lhs_unit_bytes": 2, "rhs_unit_bytes": 2, "decode": (widen_f16,),
                  "decode_cost": f16_cost, "decode_registers": f16_registers,
@@ -448,6 +446,7 @@ def _float_primitives(isa: Isa) -> list[Primitive]:
         ("bf16", {"k_order": ((0,), (1,)), "lhs_unit_bytes": 4, "rhs_unit_bytes": 4,
                   "decode": both_halves, "decode_cost": Cost(shift=1, any=1),
                   "decode_registers": 0 if has_fma else 2, "may_reload_columns": isa is AVX2_FMA,
+                  "decode_for_rows": (high_half, ("upper_halves({x})",)) if isa is AVX2_FMA else (),
                   "stage_lhs": widen_bf16, "stage_lhs_cost": bf16_cost,
                   "store_parts": (("store_low_halves({to}, {x})", "store_high_halves({to}, {x})")
                                   if isa.vector_bytes == 64 else ()),
