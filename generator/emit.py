@@ -232,8 +232,6 @@ class BlockShape:
             load = _load(units, p.rhs_unit_bytes, p.operand_lanes,
                          _offset("columns", vector * p.operand_lanes * p.rhs_unit_bytes))
         parts = self._decode[part:part + 1] if self.reloads_columns else self._decode
-        if self.plan.reads_decoded:
-            parts = ((),) * p.parts
         users = sum(steps[0].count("{x}") if steps else self.rows for steps in parts)
         return [Statement(self._units(vector, part), self._loaded(load, users))]
 
@@ -256,12 +254,14 @@ class BlockShape:
         name = f"columns_{vector}{self._suffix(part)}"
         if self.plan.staged_parts > 1:
             return _applied((p.operand,), name, self._loaded(self._staged_vector(vector, part), self.rows))
-        steps = () if self.plan.reads_decoded else self._decode[part]
-        return _applied((*steps, p.operand), name, self._units(vector, part))
+        return _applied((*self._decode[part], p.operand), name, self._units(vector, part))
 
     @property
     def _decode(self) -> tuple[Steps, ...]:
-        """One row's vectors take turns, for which Clang has no registers if it cannot move all that decodes them."""
+        """By part. One row's vectors take turns, for which Clang has no registers if it cannot move all that decodes
+        them."""
+        if self.plan.reads_decoded:
+            return ((),) * self.p.parts
         return self.p.decode if self.one_by_one else self.p.decode_for_rows or self.p.decode
 
     def row_statement(self, row: int, part: int) -> Statement:

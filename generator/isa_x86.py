@@ -445,7 +445,7 @@ def _float_primitives(isa: Isa) -> list[Primitive]:
                   "stage_lhs": widen_bf16, "stage_lhs_cost": bf16_cost}),
         ("bf16", {"k_order": ((0,), (1,)), "lhs_unit_bytes": 4, "rhs_unit_bytes": 4,
                   "decode": both_halves, "decode_cost": Cost(shift=1, any=1),
-                  "decode_registers": 0 if has_fma else 2, "may_reload_columns": isa is AVX2_FMA,
+                  "decode_registers": 0 if has_fma else 2,
                   "decode_for_rows": (high_half, ("upper_halves({x})",)) if isa is AVX2_FMA else (),
                   "stage_lhs": widen_bf16, "stage_lhs_cost": bf16_cost,
                   "store_parts": (("store_low_halves({to}, {x})", "store_high_halves({to}, {x})")

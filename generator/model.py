@@ -220,8 +220,9 @@ class Primitive:
     decode_registers: int = 0  # likewise the decoding of columns
     decode_constants: int = 0  # of `registers`, those that decoding alone takes
     decodes_side_by_side: bool = False  # compilers decode all columns at a time: a register more for each
-    may_reload_columns: bool = False  # for each part, so as to have registers for more rows
-    decode_for_rows: tuple[Steps, ...] = ()  # for several rows, by no constant that takes a register; if it differs
+    # Of columns that several rows share, if that differs: by no constant that takes a register, so that where these are
+    # scarce columns may be loaded anew for each part.
+    decode_for_rows: tuple[Steps, ...] = ()
     # By core, where measured: cycles of a dot to each of CHAINS sums in turns, with nothing beside them.
     dot_cycles: dict[str, tuple[float, ...]] = field(default_factory=dict)
     # By core, cycles of widening a vector of columns or rows, where measured to be more than there are ports for.

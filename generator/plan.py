@@ -58,7 +58,7 @@ def registers_needed(p: Primitive, rows: int, vectors: int, decoded: bool) -> in
 
 def reloads_columns(p: Primitive, rows: int, vectors: int, decoded: bool) -> bool:
     """Whether a block loads its columns anew for each part, where there are no registers for them as loaded."""
-    return (p.may_reload_columns and not decoded and not one_by_one(p, rows, vectors)
+    return (p.decode_for_rows != () and not decoded and not one_by_one(p, rows, vectors)
             and _registers(p, rows, vectors, False, False) > p.isa.registers)
 
 

@@ -254,9 +254,8 @@ def step_cost(row: Row, wide: bool, decoded_for: int = 0) -> int:
     def bits_read(rows: int) -> int:
         row_bits = lhs_bits * tile.k0
         panel_bits = tile.m0 * row_bits
-        rows_bits = max(rows * row_bits, min(panel_bits, _LINE_BITS))
-        if not rows_staging() and panel_bits > _LINE_BITS:
-            rows_bits = (panel_bits + (blocks - 1) * _LINE_BITS) // blocks
+        line = min(panel_bits, _LINE_BITS)
+        rows_bits = max(rows * row_bits, line) if rows_staging() else (panel_bits + (blocks - 1) * line) // blocks
         columns_bits = -(-tile.n0 // parts) * rhs_bits * tile.k0
         return rows_bits + columns_bits * (blocks + 1) // (2 * blocks)
 

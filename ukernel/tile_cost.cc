@@ -268,8 +268,7 @@ class Step {
   int bits_read(int rows) const {
     const int row_bits = type_.lhs_bits * row_.k0, panel_bits = row_.m0 * row_bits;
     const int line = panel_bits < kLineBits ? panel_bits : kLineBits;
-    const bool is_direct_and_long = rows_staging() == 0 && panel_bits > kLineBits;
-    const int rows_bits = is_direct_and_long ? (panel_bits + (blocks_ - 1) * kLineBits) / blocks_
+    const int rows_bits = rows_staging() == 0      ? (panel_bits + (blocks_ - 1) * line) / blocks_
                           : rows * row_bits > line ? rows * row_bits
                                                    : line;
     const int columns_bits = rounded_up(row_.n0, parts_) * type_.rhs_bits * row_.k0;

@@ -318,7 +318,7 @@ class DecodeTest(unittest.TestCase):
             for _ in range(100):
                 lane = numbers.getrandbits(32)
                 elements = [lane >> bits * k & (1 << bits) - 1 for k in range(p.k)]
-                for part, steps in zip(p.k_order, p.decode):
+                for part, steps in [*zip(p.k_order, p.decode), *zip(p.k_order, p.decode_for_rows)]:
                     x: object = lane
                     for step in steps:
                         x = _evaluate(step, x, _LANE)
