@@ -12,8 +12,8 @@ import jinja2
 
 from generator.isas import expand, int_zero, set1
 from generator.model import BITS, Primitive, Steps
-from generator.plan import (Block, Plan, one_by_one, plan_on_decoded_rhs, registers_of_further_sums, reloads_columns,
-                            spare_registers, steps_of_turn, unrolls_steps)
+from generator.plan import (Block, Plan, one_by_one, plan_abreast, plan_on_decoded_rhs, registers_of_further_sums,
+                            reloads_columns, spare_registers, steps_of_turn, unrolls_steps)
 
 TEMPLATES = jinja2.Environment(
     loader=jinja2.FileSystemLoader(Path(__file__).parent / "templates"),
@@ -229,8 +229,10 @@ class BlockShape:
         else:
             units = self.plan.spread * min(self.plan.vector_columns,
                                            self.columns - vector * self.plan.vector_columns)
+            panel, vector_of_panel = divmod(vector, self.plan.operand_vectors(self.plan.tile.n0))
+            columns = "columns" if panel == 0 else f"columns + {panel} * panel_bytes"
             load = _load(units, p.rhs_unit_bytes, p.operand_lanes,
-                         _offset("columns", vector * p.operand_lanes * p.rhs_unit_bytes))
+                         _offset(columns, vector_of_panel * p.operand_lanes * p.rhs_unit_bytes))
         parts = self._decode[part:part + 1] if self.reloads_columns else self._decode
         users = sum(steps[0].count("{x}") if steps else self.rows for steps in parts)
         return [Statement(self._units(vector, part), self._loaded(load, users))]
@@ -691,6 +693,7 @@ class TileSource:
 
     plan: Plan
     on_decoded_rhs: TileSource | None = None  # the same tile where an op has decoded the RHS
+    abreast: TileSource | None = None  # on several RHS panels at once
 
     @property
     def p(self) -> Primitive:
@@ -856,8 +859,9 @@ class TileSource:
 
 
 def _in_library(plan: Plan) -> TileSource:
-    on_decoded_rhs = plan_on_decoded_rhs(plan)
-    return TileSource(plan, TileSource(on_decoded_rhs) if on_decoded_rhs else None)
+    on_decoded_rhs, abreast = plan_on_decoded_rhs(plan), plan_abreast(plan)
+    return TileSource(plan, TileSource(on_decoded_rhs) if on_decoded_rhs else None,
+                      TileSource(abreast) if abreast else None)
 
 
 def emit(plans: Iterable[Plan], in_library: bool = False) -> str:

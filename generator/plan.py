@@ -24,6 +24,7 @@ STAGE_BYTES = 8 << 10  # of each staged operand: both stay in L1 beside the pane
 SUM_REGISTERS = 2
 MORE_SUMS = (2, 4)  # than one, of a result
 SHARED_ROW_SUMS = 16  # kSharedRowSums of ukernel/tile.h
+PANELS_ABREAST = 3  # kPanelsAbreast, there
 MANY_ROWS = 16  # more than compilers load a part of before they multiply
 
 
@@ -206,6 +207,7 @@ class Plan:
     blocks: tuple[Block, ...]
     bounds: dict[str, Bound]  # by core
     on_decoded_rhs: bool = False  # which is there, decoded once for several tiles
+    panels: int = 1  # of the RHS, each with the tile's columns
 
     @property
     def cycles(self) -> float:
@@ -402,6 +404,7 @@ class Plan:
                 f"{self._registers} of {p.isa.registers} registers"
                 + (f", {self.spread} partial sums" if self.spread > 1 else "")
                 + (f", up to {most_sums} sums a result" if most_sums > 1 else "")
+                + (f", {self.panels} panels" if self.panels > 1 else "")
                 + (f", {' and '.join(staged)} staged" if staged else "")
                 + (" beside the dots" if self.stages_beside_dots else ""))
 
@@ -527,18 +530,18 @@ def _least(total: int, most: int, score_of: dict[int, _Score]) -> tuple[_Score, 
     return score, sorted(sizes, reverse=True)
 
 
-def _vectors_of_width(tile: Tile, p: Primitive, spread: int, width: int) -> int:
+def _vectors_of_width(columns: int, p: Primitive, spread: int, width: int) -> int:
     """Of accumulators, for so many vectors of operands."""
-    return min(width * p.operand_lanes // p.acc_columns, -(-tile.n0 * spread // p.acc_columns))
+    return min(width * p.operand_lanes // p.acc_columns, -(-columns * spread // p.acc_columns))
 
 
-def _partition(tile: Tile, p: Primitive, spread: int, decoded: bool) -> list[tuple[int, list[int]]]:
+def _partition(tile: Tile, columns: int, p: Primitive, spread: int, decoded: bool) -> list[tuple[int, list[int]]]:
     """Widths in vectors of operands, and for each its numbers of rows."""
     spare = spare_registers(tile, p, spread)
-    total = -(-tile.n0 // (p.operand_lanes // spread))
+    total = -(-columns // (p.operand_lanes // spread))
     of_width: dict[int, tuple[_Score, list[int]]] = {}
     for width in range(1, total + 1):
-        vectors = _vectors_of_width(tile, p, spread, width)
+        vectors = _vectors_of_width(columns, p, spread, width)
         scores: dict[int, _Score] = {}
         for rows in range(1, tile.m0 + 1):
             if registers_needed(p, rows, vectors, decoded) + spare * (rows * vectors > 1) > p.isa.registers:
@@ -558,14 +561,16 @@ def _partition(tile: Tile, p: Primitive, spread: int, decoded: bool) -> list[tup
     return [(width, of_width[width][1]) for width in widths]
 
 
-def _plan(tile: Tile, p: Primitive, spread: int, stages_rhs: bool, on_decoded_rhs: bool = False) -> Plan:
+def _plan(tile: Tile, p: Primitive, spread: int, stages_rhs: bool, on_decoded_rhs: bool = False,
+          panels: int = 1) -> Plan:
     blocks = []
+    all_columns = panels * tile.n0
     bounds = {core.name: Bound() for core in p.isa.cores}
     decoded = on_decoded_rhs or _decoded(p, stages_rhs)
     column = 0
-    for width, rows_of_blocks in _partition(tile, p, spread, decoded):
-        columns = min(width * p.operand_lanes // spread, tile.n0 - column)
-        vectors = _vectors_of_width(tile, p, spread, width)
+    for width, rows_of_blocks in _partition(tile, all_columns, p, spread, decoded):
+        columns = min(width * p.operand_lanes // spread, all_columns - column)
+        vectors = _vectors_of_width(all_columns, p, spread, width)
         row = 0
         for rows in rows_of_blocks:
             sums = sums_of_result(tile, p, spread, decoded, rows, vectors)
@@ -576,7 +581,7 @@ def _plan(tile: Tile, p: Primitive, spread: int, stages_rhs: bool, on_decoded_rh
             blocks.append(Block(row, rows, column, columns, sums))
             row += rows
         column += columns
-    plan = Plan(tile, p, spread, stages_rhs, tuple(blocks), bounds, on_decoded_rhs)
+    plan = Plan(tile, p, spread, stages_rhs, tuple(blocks), bounds, on_decoded_rhs, panels)
     for core in p.isa.cores:
         staging = _staging_cycles(plan, core)
         bounds[core.name] = (bounds[core.name] * (tile.k0 // p.k // spread)
@@ -603,6 +608,22 @@ def plan_on_decoded_rhs(plan: Plan) -> Plan | None:
         return None
     found = _plan(tile, p.on_decoded_columns, 1, stages_rhs=False, on_decoded_rhs=True)
     return found if found.cycles < _WORTH_DECODING_ONCE * plan.cycles else None
+
+
+_WORTH_READING_ABREAST = 0.9  # likewise
+
+
+def plan_abreast(plan: Plan) -> Plan | None:
+    """How a tile of one row is computed on several RHS panels at once, whose sums do not wait for each other; None if
+    that would not be worth it, or their columns do not fit one block."""
+    tile, p = plan.tile, plan.primitive
+    if tile.m0 > 1 or plan.stages_rhs or p.sums_rows or p.isa.arch != "x86_64" or tile.n0 % plan.vector_columns != 0:
+        return None
+    found = _plan(tile, p, plan.spread, stages_rhs=False, panels=PANELS_ABREAST)
+    is_worth_it = found.cycles < _WORTH_READING_ABREAST * PANELS_ABREAST * plan.cycles
+    # Of so many vectors that decode in turns, GCC loads one ahead.
+    fits = len(found.blocks) == 1 and found._registers < p.isa.registers
+    return found if is_worth_it and fits else None
 
 
 def make_plan(tile: Tile, primitive: Primitive) -> Plan:

@@ -16,7 +16,7 @@ from typing import Iterable
 from generator import library
 from generator.library import Level
 from generator.model import BITS, TYPES, MatmulType, RequestError, Tile
-from generator.plan import SPLITTABLE, can_decode_rhs_once, make_plan, plan_on_decoded_rhs
+from generator.plan import PANELS_ABREAST, SPLITTABLE, can_decode_rhs_once, make_plan, plan_on_decoded_rhs
 from generator.select import choose_primitive
 from generator.tiles import Row, table
 from generator.tiles_json import read_rows
@@ -36,17 +36,24 @@ _FEW_LHS_PANELS, _FEW_LHS_PANELS_TO_FLIP, _FEW_RHS_PANELS = 4, 6, 1
 _SLOW = 4  # times as long: a dot of the one level that CPUs are slow at
 _FEW_ROWS_OF_TILES, _MOSTLY_PADDING = 3, 16
 _ROWS_OF_TALL, _TALL = 17, 1.125
+_READS_AHEAD = "READS_AHEAD"  # the tail of UK_CPU_FIELD7_X86_64_READS_AHEAD
+_ALONE, _VECTORS_ABREAST = 1.25, 2
 _STREAM_BYTES, _MEMORY_BYTES, _LEFT_OVER = 4 << 20, 2, 0.125  # ukernel/internal.h, query_tile_sizes.cc
 
 
 # ---------------------------------------------------------------- rows
 
+def further_features(arch: str) -> frozenset[str]:
+    """That a CPU may have beside those of its levels."""
+    return library.slow_features(arch) | ({_READS_AHEAD} if arch == "x86_64" else set())
+
+
 @cache
 def level_of_cpu(arch: str, name: str) -> frozenset[str]:
-    """The features of a CPU of this level, or of these, which may be slow at one of them:
+    """The features of a CPU of this level, or of these, with what else field 7 says of it:
     "avx512_vnni+avx512_bf16+slow_avx512bf16"."""
     features_of = {level.name: level.features for level in library.levels(arch).values()}
-    features_of |= {slow.lower(): frozenset({slow}) for slow in library.slow_features(arch)}
+    features_of |= {name.lower(): frozenset({name}) for name in further_features(arch)}
     features: frozenset[str] = frozenset()
     for part in name.split("+"):
         if part not in features_of:
@@ -227,9 +234,9 @@ def _cost_of_tiles(tile: Tile, level: Level, decoded_for: int) -> int:
 
 
 @cache
-def step_cost(row: Row, wide: bool, decoded_for: int = 0) -> int:
+def step_cost(row: Row, wide: bool, decoded_for: int = 0, abreast: bool = False) -> int:
     """With a number of panels other than 0, those of the operand that it decodes are decoded once for so many
-    of the other."""
+    of the other; or steps are of several RHS panels abreast."""
     tile = row.tile
     assert isinstance(tile, Tile)
     level = library.levels(tile.arch)[tile.isa]
@@ -259,6 +266,8 @@ def step_cost(row: Row, wide: bool, decoded_for: int = 0) -> int:
         columns_bits = -(-tile.n0 // parts) * rhs_bits * tile.k0
         return rows_bits + columns_bits * (blocks + 1) // (2 * blocks)
 
+    chain = dot.chain * dots // (PANELS_ABREAST if abreast else 1)
+
     def block_cost(rows: int, columns_staged: bool) -> int:
         row_instructions = -(-rows // dot.rows) * dot.rows * dot.instructions
         columns_instructions = 0 if columns_staged else dot.columns_instructions
@@ -270,9 +279,9 @@ def step_cost(row: Row, wide: bool, decoded_for: int = 0) -> int:
         if part == 1:
             loads += loads // _LONE_VECTOR_LOADS
         if wide:
-            return max(ports, loads, dot.chain * dots) + (_PER_LOOP if decoded_for and rows_staging() else 0)
+            return max(ports, loads, chain) + (_PER_LOOP if decoded_for and rows_staging() else 0)
         busy = max(ports, loads) + min(ports, loads) // _OVERLAP
-        return (max(busy, dot.chain * dots) + -(-_PER_LINE * bits_read(rows) // _LINE_BITS)
+        return (max(busy, chain) + -(-_PER_LINE * bits_read(rows) // _LINE_BITS)
                 + _PER_LOOP)
 
     def rows_staging() -> int:
@@ -326,13 +335,18 @@ def _order(row: Row, arch: str, cpu: str, m: int, n: int, k: int) -> tuple:
     level = library.levels(arch)[tile.isa]
     decodes_rhs = not l3_feeds_tiles(arch, cpu) and _decodes_rhs_once(row, level, lhs_panels, rhs_panels)
     decoded_for = lhs_panels if decodes_rhs else rhs_panels if _decodes_lhs_once(level, rhs_panels) else 0
-    step = step_cost(row, is_wide(arch, cpu), decoded_for)
+    rhs_bytes = float(tile.n0 * tile.k0 * BITS[tile.type.rhs] // 8)
+    rhs_steps = tiles(n, tile.n0) * tiles(k, tile.k0)
+    streams = rhs_steps * rhs_bytes >= _STREAM_BYTES
+    gains = streams and m == 1 and _READS_AHEAD in level_of_cpu(arch, cpu)
+    is_narrow = tile.n0 * max(BITS[tile.type.out], 32) <= _VECTORS_ABREAST * 8 * level.vector_bytes
+    abreast = gains and tile.m0 == 1 and is_narrow
+    step = step_cost(row, is_wide(arch, cpu), decoded_for, abreast)
     mostly_pads = level.tile_steps > 1 and 0 < m <= _FEW_ROWS_OF_TILES
     step *= (_SLOW if _is_slow(row, level_of_cpu(arch, cpu)) else 1) * (_MOSTLY_PADDING if mostly_pads else 1)
     is_tall = tile.m0 >= _ROWS_OF_TALL and not level.tile_steps
-    rhs_bytes = float(tile.n0 * tile.k0 * BITS[tile.type.rhs] // 8)
-    rhs_steps = tiles(n, tile.n0) * tiles(k, tile.k0)
-    reading = rhs_bytes / _MEMORY_BYTES if rhs_steps * rhs_bytes >= _STREAM_BYTES else 0.0
+    read = rhs_bytes / _MEMORY_BYTES * (_ALONE if gains and not abreast else 1)
+    reading = read if streams else 0.0
     first = step + reading * _LEFT_OVER if step > reading else reading + step * _LEFT_OVER
     cost = rhs_steps * (first + (tiles(m, tile.m0) - 1) * step) * (_TALL if is_tall else 1)
     padded = (tiles(m if m > 0 else _LARGE, tile.m0) * tile.m0
@@ -386,8 +400,8 @@ def add_query_parser(commands: argparse._SubParsersAction, arch: dict) -> None:
     parser = commands.add_parser(
         "query", help="say which tile suits a matmul, as uk_query_tile_sizes does on the CPU itself")
     parser.add_argument("--level", required=True, metavar="LEVEL",
-                        help="of the CPU; one with several has them all: avx512_vnni+avx512_bf16, and "
-                             "+slow_avx512bf16 where it is slow at that (UK_CPU_FIELD7_... of ukernel.h)")
+                        help="of the CPU; one with several has them all: avx512_vnni+avx512_bf16, and +slow_avx512bf16 "
+                             "or +reads_ahead where UK_CPU_FIELD7_... of ukernel.h is so")
     parser.add_argument("type", help="s8s8s32")
     for name in ("m", "n", "k"):
         parser.add_argument(name, type=_size, metavar=name.upper(),

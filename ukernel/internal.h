@@ -69,6 +69,7 @@ uk_mmt4d_strided_tile_fn* strided_tile_of_row(const uk_tile_row_t& row);
 
 // Of a row of the table, NULL if its tile has no such function.
 const uk_tile_on_decoded_t* on_decoded_of_row(const uk_tile_row_t& row);
+uk_mmt4d_strided_tile_fn* tile_abreast_of_row(const uk_tile_row_t& row);
 
 // K is split only where the accumulator holds the exact intermediate result.
 inline bool can_split_k(const uk_tile_row_t& row) {
@@ -116,8 +117,9 @@ inline uk_index_t tile_steps(const uk_tile_row_t& row) {
 
 // Quarter cycles of a k step of an mmt4d row of the table, with a function, its operands in L1 or
 // on their way there. With a number of panels other than 0, those of the operand that it decodes
-// are decoded once for so many of the other.
-int tile_step_cost(const uk_tile_row_t& row, bool wide, uk_index_t decoded_for = 0);
+// are decoded once for so many of the other; or steps are of several RHS panels abreast.
+int tile_step_cost(const uk_tile_row_t& row, bool wide, uk_index_t decoded_for = 0,
+                   bool abreast = false);
 
 // Whether an op of m LHS panels and n RHS panels has the RHS decoded once for all its tiles.
 bool decodes_rhs_once(const uk_tile_row_t& row, uk_index_t m, uk_index_t n,

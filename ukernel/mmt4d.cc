@@ -76,6 +76,7 @@ bool results_share_sets(const uk_mmt4d_params_t& p, const Mmt4dType& type) {
 // What a tile function is called with for one tile and one block of K, but OUT and the context.
 struct Step {
   uk_index_t i, j;
+  uk_index_t panels;  // of the RHS, from j on
   const char *lhs, *rhs;
   uk_index_t k1;
   uint32_t flags;
@@ -217,6 +218,9 @@ void for_each_step(const uk_mmt4d_params_t& p, const Mmt4dType& type, const uk_t
       walk.panels = least_of_levels(p.cpu_data, &VectorUnit::panels);
       walk.reads_ahead = cpu_reads_ahead(p.cpu_data);
     }
+    // A lone panel's stride may be anything.
+    walk.abreast = !kDecodes && p.m == 1 && p.n >= kPanelsAbreast && tile_abreast_of_row(row) &&
+                   (!walk.rhs_streams() || walk.reads_ahead);
   }
   operands.limit(p, type, &walk);
   const Panels lhs = {p.lhs, p.lhs_offset, p.lhs_stride0, uk_index_t{p.m0} * p.k0, type.lhs_bits};
@@ -224,7 +228,8 @@ void for_each_step(const uk_mmt4d_params_t& p, const Mmt4dType& type, const uk_t
   // A panel of the outer operand meets those of the inner one, one after the other.
   const Panels& outer = walk.exchanged ? lhs : rhs;
   const Panels& inner = walk.exchanged ? rhs : lhs;
-  // A lone panel's stride may be anything.
+  if (walk.abreast) context.rhs_panel_bytes = rhs.stride * rhs.bits / 8;
+  // Likewise.
   const uk_index_t inner_panel_bytes = walk.m > 1 ? inner.stride * inner.bits / 8 : 0;
   walk.for_all_tiles([&](const TilesOfRhs& tiles) {
     const auto& [j, k, k1] = tiles.rhs;
@@ -247,9 +252,12 @@ void for_each_step(const uk_mmt4d_params_t& p, const Mmt4dType& type, const uk_t
       operands.give(tiles, i, &context);
       const char* const inner_panel = first_inner + (i - tiles.i0) * inner_panel_bytes;
       const bool is_first = k == 0, is_last = k + k1 >= p.k;
-      one_step(walk.exchanged ? Step{j, i, outer_panel, inner_panel, k1, flags, is_first, is_last}
-                              : Step{i, j, inner_panel, outer_panel, k1, flags, is_first, is_last},
-               context);
+      Step step = {i, j, tiles.panels, inner_panel, outer_panel, k1, flags, is_first, is_last};
+      if (walk.exchanged) {
+        std::swap(step.i, step.j);
+        std::swap(step.lhs, step.rhs);
+      }
+      one_step(step, context);
       if (first_prefetches) flags &= ~UK_MMT4D_PREFETCH_RHS;
     }
   });
@@ -259,9 +267,11 @@ template <class AnyOperands>
 void walk_tiles(const uk_mmt4d_params_t& p, const Mmt4dType& type, const uk_tile_row_t& row,
                 AnyOperands& operands) {
   uk_mmt4d_strided_tile_fn* const tile = operands.tile(row);
+  uk_mmt4d_strided_tile_fn* const abreast = tile_abreast_of_row(row);
   const uk_index_t out_tile = uk_index_t{p.m0} * p.n0;
   for_each_step(p, type, row, operands, [&](const Step& s, const uk_tile_context_t& context) {
     char* out = at(p.out, p.out_offset + s.i * p.out_stride0 + s.j * out_tile, type.out_bits);
+    if (s.panels > 1) return abreast(out, s.lhs, s.rhs, s.k1, s.flags, context);
     if (tile) return tile(out, s.lhs, s.rhs, s.k1, s.flags, context);
     generic_mmt4d_tile(type.flag, {out, p.n0, p.m0, p.n0}, s.lhs, s.rhs, s.k1, s.flags,
                        {p.m0, p.n0, p.k0});
@@ -287,7 +297,7 @@ class UnpackedOut {
   TilePart part(const Step& s) const {
     const uk_index_t r = s.i * p_.m0, c = s.j * p_.n0;
     return {at(p_.out, p_.out_offset + r * p_.out_stride0 + c, bits_), p_.out_stride0,
-            smaller(p_.m0, p_.out_size0 - r), smaller(p_.n0, p_.out_size1 - c)};
+            smaller(p_.m0, p_.out_size0 - r), smaller(columns(s), p_.out_size1 - c)};
   }
 
   void run(uk_mmt4d_strided_tile_fn* tile, const Step& s, uk_tile_context_t& context) {
@@ -296,7 +306,7 @@ class UnpackedOut {
     // (arch/mmt4d_tile.h). In the matrix they may share a set of L1 with each other: M = 16 of f32
     // took a sixth longer where rows were 16 KiB apart.
     const bool prefetches_own = (s.flags & UK_MMT4D_PREFETCH_RHS) && context.prefetch_from == 0;
-    if (out.rows == p_.m0 && out.columns == p_.n0 && !prefetches_own) {
+    if (out.rows == p_.m0 && out.columns == columns(s) && !prefetches_own) {
       if (AnyOperands::kDecodesRhs && is_far_ && !(s.first && s.last)) prefetch(out);
       context.out_stride = out.stride;
       return tile(out.first, s.lhs, s.rhs, s.k1, s.flags, context);
@@ -308,15 +318,18 @@ class UnpackedOut {
     char* const copy = tiles_ + (waits_here ? s.j % 2 * tile_bytes_ : 0);
     if ((s.flags & UK_MMT4D_ACCUMULATE) && (s.first || !waits_here)) {
       // What is not in the matrix takes part in the arithmetic and must not be slow in it.
-      __builtin_memset(copy, 0, static_cast<size_t>(tile_bytes_));
-      copy_rows(out, copy, p_.n0, out.first, out.stride);
+      __builtin_memset(copy, 0, static_cast<size_t>(s.panels * tile_bytes_));
+      copy_rows(out, copy, columns(s), out.first, out.stride);
     }
-    context.out_stride = p_.n0;
+    context.out_stride = columns(s);
     tile(copy, s.lhs, s.rhs, s.k1, s.flags, context);
-    if (s.last || !waits_here) copy_rows(out, out.first, out.stride, copy, p_.n0);
+    if (s.last || !waits_here) copy_rows(out, out.first, out.stride, copy, columns(s));
   }
 
  private:
+  // Of the tile, those beyond the matrix too.
+  uk_index_t columns(const Step& s) const { return s.panels * p_.n0; }
+
   void copy_rows(const TilePart& part, void* to, uk_index_t to_stride, const void* from,
                  uk_index_t from_stride) const {
     for (uk_index_t r = 0; r < part.rows; ++r) {
@@ -347,8 +360,10 @@ template <class AnyOperands>
 __attribute__((noinline)) void walk_matrix(const uk_mmt4d_params_t& p, const Mmt4dType& type,
                                            const uk_tile_row_t& row, AnyOperands& operands) {
   uk_mmt4d_strided_tile_fn* const tile = operands.tile(row);
+  uk_mmt4d_strided_tile_fn* const abreast = tile_abreast_of_row(row);
   UnpackedOut<AnyOperands> out(p, type);
   for_each_step(p, type, row, operands, [&](const Step& s, uk_tile_context_t& context) {
+    if (s.panels > 1) return out.run(abreast, s, context);
     if (tile) return out.run(tile, s, context);
     generic_mmt4d_tile(type.flag, out.part(s), s.lhs, s.rhs, s.k1, s.flags, {p.m0, p.n0, p.k0});
   });

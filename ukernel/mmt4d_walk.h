@@ -28,6 +28,7 @@ struct RhsPart {
 struct TilesOfRhs {
   RhsPart rhs;
   uk_index_t i0, i1;
+  uk_index_t panels = 1;  // of the RHS, of which tiles abreast take several
   // Of tiles that can fetch for others: whether each should fetch its share of `next`, which the
   // tiles after them need, and whether tiles before them were to fetch this part.
   bool fetch_next = false, is_fetched = false;
@@ -54,6 +55,8 @@ struct Mmt4dWalk {
   int step_cost;             // quarter cycles of a k step (ukernel/tile_cost.cc)
   int panels;                // of the RHS that the CPU reads in turns (ukernel/isa.inc)
   bool reads_ahead = false;  // of one, by itself
+  // Whether tiles take kPanelsAbreast RHS panels at once; for m == 1.
+  bool abreast = false;
   // The most steps of K and the most LHS panels that make a block, and what a tile of OUT takes
   // where that comes in blocks; unless 0. For m > 1, where K can be split and L3 does not feed
   // tiles.
@@ -128,11 +131,12 @@ struct Mmt4dWalk {
       for (uk_index_t i0 = 0; i0 < m; i0 += m_block) {
         const uk_index_t i1 = smaller(i0 + m_block, m);
         for (uk_index_t k_from = 0; k_from == 0 || k_from < k; k_from += k_block) {
-          for (uk_index_t j = j0; j < j1; ++j) {
-            TilesOfRhs tiles = {{j, k_from, smaller(k_block, k - k_from)}, i0, i1};
+          for (uk_index_t j = j0, taken = 1; j < j1; j += taken) {
+            taken = abreast && j1 - j >= kPanelsAbreast ? kPanelsAbreast : 1;
+            TilesOfRhs tiles = {{j, k_from, smaller(k_block, k - k_from)}, i0, i1, taken};
             tiles.starts_lhs = j == j0;
             // Only the first LHS panel finds the RHS panel in memory.
-            tiles.prefetch_rhs = prefetch && !(rhs_blocks && i0 > 0);
+            tiles.prefetch_rhs = prefetch && taken == 1 && !(rhs_blocks && i0 > 0);
             if (fetch_next) {
               tiles.fetch_next = find_next(tiles, j0, j1, k_block, &tiles.next);
               tiles.is_fetched = i0 > 0 || k_from > 0 || j > 0;

@@ -18,6 +18,11 @@ constexpr int kMostlyPadding = 16;
 // by s8 of 32x32x4 was measured to be a tenth slower than of 16x32x4, which the model has as fast.
 constexpr int kRowsOfTall = 17;
 constexpr double kTall = 1.125;
+// On a CPU that gains by several RHS panels abreast (ukernel/tile.h), one row takes so many times
+// as long to read from memory by other tiles than those of one row and so few vectors, of which
+// most can: 1x64 was measured to take 1.2 to 1.4 times as long as 1x16.
+constexpr double kAlone = 1.25;
+constexpr int kVectorsAbreast = 2;
 // What is shorter, multiplying or reading from memory, goes on beside the other but for such a
 // part.
 constexpr double kLeftOver = 0.125;
@@ -37,10 +42,17 @@ double total_cost(const uk_tile_row_t& row, const uint64_t* cpu_data, bool wide,
                                  : decodes_lhs_once(row, rhs_panels) ? rhs_panels
                                                                      : 0;
   const bool mostly_pads = tile_steps(row) > 1 && 0 < m && m <= kFewRowsOfTiles;
-  const double step = tile_step_cost(row, wide, decoded_for) *
+  const Mmt4dType& type = *find_mmt4d_type(row.flags);
+  const double bytes = row.n0 * row.k0 * type.rhs_bits / 8;
+  const bool streams = tiles_n * steps * bytes >= kStreamBytes;
+  const bool gains = streams && m == 1 && cpu_reads_ahead(cpu_data);
+  const uk_index_t bits = row.n0 * larger(type.out_bits, 32);
+  const bool is_narrow = bits <= kVectorsAbreast * 8 * vector_unit_of_row(row).bytes;
+  const bool abreast = gains && row.m0 == 1 && is_narrow;
+  const double step = tile_step_cost(row, wide, decoded_for, abreast) *
                       (row_is_slow(row, cpu_data) ? kSlow : 1) * (mostly_pads ? kMostlyPadding : 1);
-  const double bytes = row.n0 * row.k0 * find_mmt4d_type(row.flags)->rhs_bits / 8;
-  const double reading = tiles_n * steps * bytes >= kStreamBytes ? bytes / kMemoryBytes : 0;
+  const double read = bytes / kMemoryBytes * (gains && !abreast ? kAlone : 1);
+  const double reading = streams ? read : 0;
   const double first = step > reading ? step + reading * kLeftOver : reading + step * kLeftOver;
   const bool is_tall = row.m0 >= kRowsOfTall && tile_steps(row) == 1;
   return tiles_n * steps * (first + (tiles_m - 1) * step) * (is_tall ? kTall : 1);

@@ -146,12 +146,13 @@ int rounded_up(int a, int b) { return (a + b - 1) / b; }
 class Step {
  public:
   Step(const uk_tile_row_t& row, const Mmt4dType& type, const VectorUnit& unit, bool wide,
-       uk_index_t decoded_for)
+       uk_index_t decoded_for, bool abreast)
       : row_(row),
         type_(type),
         unit_(unit),
         wide_(wide),
         decoded_for_(decoded_for),
+        abreast_(abreast),
         dot_(dot_of(row, type, unit, wide, decoded_for > 0)),
         dots_(row.k0 / dot_.k),
         lane_bits_(lane_bits(row, type, unit)),
@@ -254,7 +255,7 @@ class Step {
     if (part_ == 1) loads += loads / kLoneVectorLoads;
     const int most = ports > loads ? ports : loads, least = ports > loads ? loads : ports;
     const int busy = wide_ ? most : most + least / kOverlap;
-    const int chain = dot_.chain * dots_;
+    const int chain = dot_.chain * dots_ / (abreast_ ? kPanelsAbreast : 1);
     // Where rows are staged, few steps at a time, and there is little else, a wide core notices
     // too.
     const int loop = wide_ && (decoded_for_ == 0 || rows_staging() == 0) ? 0 : kPerLoop;
@@ -280,6 +281,7 @@ class Step {
   const VectorUnit& unit_;
   const bool wide_;
   const uk_index_t decoded_for_;
+  const bool abreast_;
   const Dot dot_;
   const int dots_, lane_bits_, vectors_;
   int parts_, part_, blocks_;
@@ -287,9 +289,9 @@ class Step {
 
 }  // namespace
 
-int tile_step_cost(const uk_tile_row_t& row, bool wide, uk_index_t decoded_for) {
+int tile_step_cost(const uk_tile_row_t& row, bool wide, uk_index_t decoded_for, bool abreast) {
   const Mmt4dType& type = *find_mmt4d_type(row.flags);
-  return Step(row, type, vector_unit_of_row(row), wide, decoded_for).cost();
+  return Step(row, type, vector_unit_of_row(row), wide, decoded_for, abreast).cost();
 }
 
 // Where L3 feeds tiles the op walks LHS panel by LHS panel, and the cores that were measured decode

@@ -189,12 +189,17 @@ uk_mmt4d_strided_tile_fn* const kStridedTiles[] = {
 #include "arch/tiles.inc"
 };
 
-const uk_tile_on_decoded_t* const kTilesOnDecoded[] = {
-#define UK_MMT4D_TILE(...) &UK_ON_DECODED_SYMBOL(UK_MMT4D_SYMBOL(__VA_ARGS__)),
+const uk_tile_forms_t* const kTileForms[] = {
+#define UK_MMT4D_TILE(...) &UK_FORMS_SYMBOL(UK_MMT4D_SYMBOL(__VA_ARGS__)),
 #define UK_PACK_TILE(...) nullptr,
 #define UK_UNPACK_TILE UK_PACK_TILE
 #include "arch/tiles.inc"
 };
+
+const uk_tile_forms_t* forms_of_row(const uk_tile_row_t& row) {
+  const auto i = static_cast<size_t>(&row - kRows);
+  return i < kFunctionRowCount ? kTileForms[i] : nullptr;
+}
 
 bool has_features(const uint64_t* cpu_data, uint64_t features, uint64_t field7_features) {
   const uint64_t field0 = cpu_data ? cpu_data[0] : 0;
@@ -307,9 +312,13 @@ uk_mmt4d_strided_tile_fn* strided_tile_of_row(const uk_tile_row_t& row) {
 }
 
 const uk_tile_on_decoded_t* on_decoded_of_row(const uk_tile_row_t& row) {
-  const auto i = static_cast<size_t>(&row - kRows);
-  if (i >= kFunctionRowCount || !kTilesOnDecoded[i]) return nullptr;
-  return kTilesOnDecoded[i]->function ? kTilesOnDecoded[i] : nullptr;
+  const uk_tile_forms_t* const forms = forms_of_row(row);
+  return forms && forms->on_decoded.function ? &forms->on_decoded : nullptr;
+}
+
+uk_mmt4d_strided_tile_fn* tile_abreast_of_row(const uk_tile_row_t& row) {
+  const uk_tile_forms_t* const forms = forms_of_row(row);
+  return forms ? forms->abreast : nullptr;
 }
 
 bool row_is_slow(const uk_tile_row_t& row, const uint64_t* cpu_data) {

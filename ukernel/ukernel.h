@@ -135,9 +135,10 @@ const char* uk_status_string(uk_status_t status);
  * tiles of one shape those that need the feature are taken last. Emerald Rapids takes two cycles
  * for a VDPBF16PS of 32 products, in which FMAs do 64 on bf16 that are widened to f32.
  * AMX_PERMITTED says that Linux has given the process the registers of AMX, for which it must ask;
- * without it no tile uses AMX. READS_AHEAD says that the CPU brings what it reads in one sequence
- * from memory sooner by itself than with prefetches beside it: of one row by f32 Zen 3 took up to a
- * fifth longer with them. */
+ * without it no tile uses AMX. READS_AHEAD says that the CPU brings what it reads from memory
+ * sooner by itself than with prefetches beside it, and in several sequences sooner than in one:
+ * with one row, Zen 3 took up to a fifth longer with prefetches, and 1.2 to 1.5 times as long on
+ * one RHS panel after the other as on three at a time. */
 #define UK_CPU_FIELD7_X86_64_AVXVNNI (UINT64_C(1) << 0)
 #define UK_CPU_FIELD7_X86_64_SLOW_AVX512BF16 (UINT64_C(1) << 1)
 #define UK_CPU_FIELD7_X86_64_AMX_PERMITTED (UINT64_C(1) << 2)

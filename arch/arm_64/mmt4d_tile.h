@@ -211,10 +211,16 @@ constexpr uk_decoded_operand_t decoded_operand() {
   return {0};
 }
 
-template <class P, int M0, int N0, int K0, bool kOnDecoded>
+// Nor was any measured on several RHS panels.
+template <class P, int M0, int N0>
+constexpr bool reads_abreast() {
+  return false;
+}
+
+template <class P, int M0, int N0, int K0, uk::TileForm kForm>
 UK_INLINE void mmt4d_tile(void* out, const void* lhs, const void* rhs, uk_index_t k1,
                           uint32_t flags, const uk_tile_context_t& context) {
-  static_assert(!kOnDecoded, "there is none");
+  static_assert(kForm == uk::TileForm::kPlain, "there is no other");
   static_assert(K0 == P::kK0, "one dot per k step");
   static_assert(N0 % P::kLanes == 0, "whole vectors");
   constexpr int kAccRows = (M0 + P::kAccRows - 1) / P::kAccRows;

@@ -253,7 +253,12 @@ constexpr uk_decoded_operand_t decoded_operand() {
   return {M0 * kUnitBytes, true, configure_tiles, release_tiles};
 }
 
-template <class P, int M0, int N0, int K0, bool kOnDecoded>
+template <class P, int M0, int N0>
+constexpr bool reads_abreast() {
+  return false;
+}
+
+template <class P, int M0, int N0, int K0, uk::TileForm kForm>
 UK_INLINE void mmt4d_tile(void* out_matrix, const void* lhs_panel, const void* rhs_panel,
                           uk_index_t k1, uint32_t flags, const uk_tile_context_t& context) {
   static_assert(K0 == P::kK0, "four bytes");
@@ -261,7 +266,7 @@ UK_INLINE void mmt4d_tile(void* out_matrix, const void* lhs_panel, const void* r
   const char* const lhs = static_cast<const char*>(lhs_panel);
   const char* const rhs = static_cast<const char*>(rhs_panel);
   const uk_index_t row_bytes = context.out_stride * 4;
-  if constexpr (kOnDecoded) {
+  if constexpr (kForm == uk::TileForm::kOnDecoded) {
     tile_on_transposed_lhs<P, M0, N0>(out, row_bytes, lhs, rhs, k1, flags, context);
   } else {
     tile_on_panels<P, M0, N0>(out, row_bytes, lhs, rhs, k1, flags,

@@ -221,19 +221,23 @@ template <class P>
 constexpr int kPanelRhsBytes<Staged<P>> = kPanelRhsBytes<P>;
 
 // k1 steps on a block's accumulators, of each sum of its results; a step's rows are kStride bytes
-// from the next one's. `sums` is of kSumsRows, for kSummedRows rows, if there are any. One of
-// kPrefetchBlocks blocks prefetches what is `ahead`; none does if that is 0.
+// from the next one's. Of more columns than N0, each N0 are in the next of panels panel_bytes
+// apart. `sums` is of kSumsRows, for kSummedRows rows, if there are any. One of kPrefetchBlocks
+// blocks prefetches what is `ahead`; none does if that is 0.
 template <class P, int kStride, int N0, int kPrefetchBlocks, int kSummedRows, int Sums, int Rows,
           int Vectors>
 UK_INLINE void k_steps(typename P::Acc (&accs)[Sums][Rows][Vectors], typename P::Acc& sums,
-                       const char* lhs, const char* rhs, uk_index_t k1, Prefetch& ahead) {
+                       const char* lhs, const char* rhs, uk_index_t panel_bytes, uk_index_t k1,
+                       Prefetch& ahead) {
+  constexpr int kPanelVectors = N0 / P::kLanes;
   const auto step = [&](typename P::Acc(&acc)[Rows][Vectors]) UK_INLINE_LAMBDA {
     if constexpr (kPrefetchBlocks > 0) {
       prefetch<kPrefetchBlocks, N0 * kPanelRhsBytes<P>>(ahead);
     }
     decltype(P::load_rhs(rhs)) columns[Vectors];
     UK_UNROLL for (int j = 0; j < Vectors; ++j) {
-      columns[j] = P::load_rhs(rhs + j * P::kLanes * P::kRhsBytes);
+      const char* const panel = rhs + j / kPanelVectors * panel_bytes;
+      columns[j] = P::load_rhs(panel + j % kPanelVectors * P::kLanes * P::kRhsBytes);
       if constexpr (Rows == 2) columns[j] = loaded_once(columns[j]);
     }
     if constexpr (kSummedRows > 0) sums = P::template sum_rows<kSummedRows>(sums, lhs);
@@ -286,7 +290,8 @@ constexpr int kStepsSummedFirst = 2;
 template <class P, int M0, int N0, int kPrefetchBlocks, bool kSumsRows, int Sums, int Rows,
           int Vectors>
 UK_INLINE void k_loop(typename P::Acc (&accs)[Sums][Rows][Vectors], char* sums_of_rows,
-                      const char* lhs, const char* rhs, uk_index_t k1, Prefetch ahead) {
+                      const char* lhs, const char* rhs, uk_index_t panel_bytes, uk_index_t k1,
+                      Prefetch ahead) {
   constexpr int kStride = M0 * P::kRowBytes, kRhsStep = N0 * P::kRhsBytes;
   typename P::Acc sums = P::zero();
   if constexpr (P::kStagesLhs) {
@@ -299,38 +304,41 @@ UK_INLINE void k_loop(typename P::Acc (&accs)[Sums][Rows][Vectors], char* sums_o
       k1 -= steps;
       const uk_index_t next_steps = k1 < kStagedSteps ? k1 : kStagedSteps;
       P::stage_lhs(staged[part ^ 1], lhs, static_cast<int>(next_steps) * M0);
-      k_steps<P, kStride, N0, kPrefetchBlocks, 0>(accs, sums, staged[part], rhs, steps, ahead);
+      k_steps<P, kStride, N0, kPrefetchBlocks, 0>(accs, sums, staged[part], rhs, panel_bytes, steps,
+                                                  ahead);
       rhs += steps * kRhsStep;
       steps = next_steps;
     }
   } else if constexpr (kSumsRows && M0 < P::kLanes && P::kLanes % M0 == 0) {
     sums = P::template sum_panel<M0>(lhs, k1);
     __builtin_memcpy(sums_of_rows, &sums, sizeof(sums));
-    k_steps<P, kStride, N0, kPrefetchBlocks, 0>(accs, sums, lhs, rhs, k1, ahead);
+    k_steps<P, kStride, N0, kPrefetchBlocks, 0>(accs, sums, lhs, rhs, panel_bytes, k1, ahead);
   } else if constexpr (kSumsRows) {
     const uk_index_t last = k1 < kStepsSummedFirst ? k1 : kStepsSummedFirst;
     const char* last_lhs = lhs + (k1 - last) * kStride;
     for (uk_index_t k = 0; k < last; ++k) {
       sums = P::template sum_rows<M0>(sums, last_lhs + k * kStride);
     }
-    k_steps<P, kStride, N0, kPrefetchBlocks, M0>(accs, sums, lhs, rhs, k1 - last, ahead);
+    k_steps<P, kStride, N0, kPrefetchBlocks, M0>(accs, sums, lhs, rhs, panel_bytes, k1 - last,
+                                                 ahead);
     __builtin_memcpy(sums_of_rows, &sums, sizeof(sums));
     k_steps<P, kStride, N0, kPrefetchBlocks, 0>(accs, sums, last_lhs, rhs + (k1 - last) * kRhsStep,
-                                                last, ahead);
+                                                panel_bytes, last, ahead);
   } else {
-    k_steps<P, kStride, N0, kPrefetchBlocks, 0>(accs, sums, lhs, rhs, k1, ahead);
+    k_steps<P, kStride, N0, kPrefetchBlocks, 0>(accs, sums, lhs, rhs, panel_bytes, k1, ahead);
   }
 }
 
-// One register block: of the tile's rows, row_bytes apart in OUT, its part, all columns.
+// One register block: of the tile's rows, row_bytes apart in OUT, its part, all columns, of kPanels
+// panels.
 // kPrefetchBlocks as above; `sums` has room for the sums of the tile's rows, a vector of
 // accumulators.
-template <class P, int M0, int N0, int kBlocks, int kBlock, int kPrefetchBlocks>
+template <class P, int M0, int N0, int kBlocks, int kBlock, int kPrefetchBlocks, int kPanels = 1>
 UK_INLINE void block(char* out, uk_index_t row_bytes, const char* lhs, const char* rhs,
                      uk_index_t k1, uint32_t flags, const uk_tile_context_t& context, char* sums) {
   constexpr int kRow = uk::block_first_row(M0, kBlocks, kBlock);
   constexpr int kRows = uk::block_first_row(M0, kBlocks, kBlock + 1) - kRow;
-  constexpr int kVectors = N0 / P::kLanes;
+  constexpr int kVectors = kPanels * N0 / P::kLanes;
   constexpr int kVectorBytes = P::kLanes * P::kOutBytes;
   out += kRow * row_bytes;
   lhs += kRow * P::kRowBytes;
@@ -355,13 +363,13 @@ UK_INLINE void block(char* out, uk_index_t row_bytes, const char* lhs, const cha
   }
   constexpr bool kSumsRows = P::kSumsRows && !knows_sums<P>() && kBlock == 0;
   if constexpr (kPrefetchBlocks == 0) {
-    k_loop<P, M0, N0, 0, kSumsRows>(accs, sums, lhs, rhs, k1, {});
+    k_loop<P, M0, N0, 0, kSumsRows>(accs, sums, lhs, rhs, context.rhs_panel_bytes, k1, {});
   } else if (flags & UK_MMT4D_PREFETCH_RHS) {
     const Prefetch ahead =
         prefetch_start<kPrefetchBlocks, N0 * kPanelRhsBytes<P>>(rhs, k1, kBlock, context);
-    k_loop<P, M0, N0, kPrefetchBlocks, kSumsRows>(accs, sums, lhs, rhs, k1, ahead);
+    k_loop<P, M0, N0, kPrefetchBlocks, kSumsRows>(accs, sums, lhs, rhs, 0, k1, ahead);
   } else {
-    k_loop<P, M0, N0, 0, kSumsRows>(accs, sums, lhs, rhs, k1, {});
+    k_loop<P, M0, N0, 0, kSumsRows>(accs, sums, lhs, rhs, context.rhs_panel_bytes, k1, {});
   }
   if constexpr (kSums > 1) {
     UK_UNROLL for (int i = 0; i < kRows; ++i) {
@@ -499,10 +507,25 @@ UK_INLINE void tile_of_decoded_rhs(void* out, const void* lhs, const void* rhs, 
   tile_of_blocks<Decoded<P>, M0, N0, K0>(out, lhs, context.decoded, k1, flags, context);
 }
 
-template <class P, int M0, int N0, int K0, bool kOnDecoded>
+// ---------------------------------------------------------------- RHS panels abreast
+
+// Where a row's dots would wait for each other.
+template <class P, int M0, int N0>
+constexpr bool reads_abreast() {
+  constexpr int kVectors = kPanelsAbreast * N0 / P::kLanes;
+  return M0 == 1 && !P::kSplitsSums && !P::kSumsRows &&
+         2 * kVectors + 1 <= P::kRegisters - P::kTemporaries;
+}
+
+template <class P, int M0, int N0, int K0, uk::TileForm kForm>
 UK_INLINE void mmt4d_tile(void* out, const void* lhs, const void* rhs, uk_index_t k1,
                           uint32_t flags, const uk_tile_context_t& context) {
-  if constexpr (kOnDecoded) {
+  if constexpr (kForm == uk::TileForm::kAbreast) {
+    static_assert(!P::kSumsRows, "there would be no room for the sums");
+    block<P, 1, N0, 1, 0, 0, kPanelsAbreast>(
+        static_cast<char*>(out), 0, static_cast<const char*>(lhs), static_cast<const char*>(rhs),
+        k1, flags, context, nullptr);
+  } else if constexpr (kForm == uk::TileForm::kOnDecoded) {
     tile_of_decoded_rhs<P, M0, N0, K0>(out, lhs, rhs, k1, flags, context);
   } else {
     tile_of_blocks<P, M0, N0, K0>(out, lhs, rhs, k1, flags, context);

@@ -22,11 +22,12 @@ namespace {
 using uk_conformance::GuardedBuffer;
 using Bytes = std::vector<uint8_t>;
 
-// A tile of the table whose rows lie in a matrix, and which prefetches for other tiles, against the
-// same tile by its symbol.
-class StridedTileCheck {
+// The forms of a tile of the table that ops call, against the same tile by its symbol: where its
+// rows lie in a matrix, where it prefetches for other tiles, finds an operand decoded, or reads
+// several RHS panels abreast.
+class TileFormsCheck {
  public:
-  explicit StridedTileCheck(const uk_tile_row_t& row)
+  explicit TileFormsCheck(const uk_tile_row_t& row)
       : row_(row),
         type_(*uk_conformance::find_matmul_type(row.flags)),
         row_bytes_(int64_t{row.n0} * bits_of(type_.out) / 8),
@@ -74,10 +75,69 @@ class StridedTileCheck {
         EXPECT_EQ("", decoded_.damage_outside());
         EXPECT_EQ("", row_sums_.damage_outside());
       }
+      if (uk::tile_abreast_of_row(row_)) run_abreast(steps);
+      if (testing::Test::HasFailure()) return;
     }
   }
 
  private:
+  void run_abreast(uk_index_t steps) {
+    for (const uint32_t flags : {0u, UK_MMT4D_ACCUMULATE}) {
+      for (const int64_t gap : {int64_t{0}, int64_t{40}}) {
+        for (const bool backwards : {false, true}) {
+          for (const auto edge :
+               {uk_conformance::Placement::start, uk_conformance::Placement::end}) {
+            SCOPED_TRACE("abreast: k1 " + std::to_string(steps) + ", flags " +
+                         std::to_string(flags) + ", gap " + std::to_string(gap) +
+                         (backwards ? ", backwards" : ""));
+            run_abreast(steps, flags, gap, backwards, edge);
+            if (testing::Test::HasFailure()) return;
+          }
+        }
+      }
+    }
+  }
+
+  // Of panels with a gap between each two, the first of which may be the last in memory.
+  void run_abreast(uk_index_t steps, uint32_t flags, int64_t gap, bool backwards,
+                   uk_conformance::Placement::Edge edge) {
+    const bool accumulates = (flags & UK_MMT4D_ACCUMULATE) != 0;
+    const auto kind = uk_conformance::data_kinds(type_, row_.k0, row_.numerics).front();
+    uk_conformance::Random random(7);
+    Bytes lhs, rhs, before;
+    int64_t panel_bytes = 0;
+    for (int panel = 0; panel < kPanelsAbreast; ++panel) {
+      uk_conformance::Problem problem(type_, 1, row_.n0, row_.k0, steps, accumulates);
+      kind.fill(problem, random, row_.numerics, kind.variant);
+      lhs = problem.lhs.bytes();
+      panel_bytes = static_cast<int64_t>(problem.rhs.bytes().size());
+      if (panel > 0) rhs.insert(rhs.end(), static_cast<size_t>(gap), 0xFF);
+      rhs.insert(rhs.end(), problem.rhs.bytes().begin(), problem.rhs.bytes().end());
+      const Bytes& out = problem.out.bytes();
+      before.insert(before.end(), out.begin(), out.end());
+    }
+    const int64_t distance = (panel_bytes + gap) * (backwards ? -1 : 1);
+    const int64_t first = backwards ? -distance * (kPanelsAbreast - 1) : 0;
+    lhs_.place(lhs, {edge, 0}, GuardedBuffer::read_only);
+    rhs_.place(rhs, {edge, 0}, GuardedBuffer::read_only);
+    out_.place(before, {edge, 0}, GuardedBuffer::writable);
+    matrix_.place(before, {edge, 0}, GuardedBuffer::writable);
+    uk_tile_context_t context = {kPanelsAbreast * row_.n0};
+    context.rhs_panel_bytes = distance;
+    const auto tile = reinterpret_cast<uk_mmt4d_tile_fn*>(row_.function);
+    ASSERT_EQ("", catcher_.run([&] {
+      for (int panel = 0; panel < kPanelsAbreast; ++panel) {
+        tile(out_.data() + panel * row_bytes_, lhs_.data(), rhs_.data() + first + panel * distance,
+             steps, flags);
+      }
+      uk::tile_abreast_of_row(row_)(matrix_.data(), lhs_.data(), rhs_.data() + first, steps, flags,
+                                    context);
+    }));
+    EXPECT_EQ(Bytes(out_.data(), out_.data() + out_.size()),
+              Bytes(matrix_.data(), matrix_.data() + matrix_.size()));
+    EXPECT_EQ("", matrix_.damage_outside());
+  }
+
   void run(uk_index_t steps, uint32_t flags, const uk_tile_context_t& context,
            uk_conformance::Placement::Edge edge) {
     const uk_index_t stride = context.out_stride;
@@ -150,7 +210,7 @@ class TileTest : public testing::Test {
       case UK_CONFORMANCE_FAIL:
         FAIL() << row_.symbol << ": " << report;
     }
-    if (row_.op == UK_OP_MMT4D && row_.function) StridedTileCheck(row_).run();
+    if (row_.op == UK_OP_MMT4D && row_.function) TileFormsCheck(row_).run();
   }
 
  private:

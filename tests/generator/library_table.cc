@@ -75,15 +75,16 @@ void print_tiles_on_decoded_rhs() {
 constexpr struct {
   const char* name;
   uint64_t bit;
-} kSlow[] = {{"slow_avx512bf16", UK_CPU_FIELD7_X86_64_SLOW_AVX512BF16}};
+} kFurther[] = {{"slow_avx512bf16", UK_CPU_FIELD7_X86_64_SLOW_AVX512BF16},
+                {"reads_ahead", UK_CPU_FIELD7_X86_64_READS_AHEAD}};
 
 bool read_cpu(const std::string& levels, uint64_t* cpu_data) {
   std::istringstream names(levels);
   for (std::string name; std::getline(names, name, '+');) {
-    uint64_t slow = 0;
-    for (const auto& feature : kSlow) slow |= feature.name == name ? feature.bit : 0;
-    cpu_data[7] |= slow;
-    if (slow) continue;
+    uint64_t further = 0;
+    for (const auto& feature : kFurther) further |= feature.name == name ? feature.bit : 0;
+    cpu_data[7] |= further;
+    if (further) continue;
     uint64_t level[UK_CPU_DATA_FIELDS];
     if (uk_cpu_level(name.c_str(), level, UK_CPU_DATA_FIELDS) != UK_STATUS_OK) return false;
     for (int i = 0; i < UK_CPU_DATA_FIELDS; ++i) cpu_data[i] |= level[i];

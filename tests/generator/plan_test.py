@@ -14,7 +14,7 @@ from generator.copy_tile import CopyTile
 from generator.emit import emit
 from generator.library import ARCHS
 from generator.model import BITS, RequestError, Tile
-from generator.plan import Plan, make_plan, plan_on_decoded_rhs, reloads_columns
+from generator.plan import PANELS_ABREAST, Plan, make_plan, plan_abreast, plan_on_decoded_rhs, reloads_columns
 from generator.requests import parse_line
 from generator.select import choose_primitive
 from generator.tiles import generated_rows
@@ -45,6 +45,13 @@ def _plans_on_decoded_rhs() -> list[Plan]:
     return [plan for plan in map(plan_on_decoded_rhs, [*_plans(), *of_grid]) if plan]
 
 
+@cache
+def _plans_abreast() -> list[Plan]:
+    of_grid = [make_plan(row.tile, choose_primitive(row.tile)) for row in generated_rows("x86_64")
+               if isinstance(row.tile, Tile)]
+    return [plan for plan in map(plan_abreast, [*_plans(), *of_grid]) if plan]
+
+
 class DrawTest(unittest.TestCase):
     def test_covers_every_stratum_and_size(self) -> None:
         for seed, arch in product(SEEDS, ARCHS):
@@ -58,7 +65,7 @@ class DrawTest(unittest.TestCase):
 
 class PlanTest(unittest.TestCase):
     def test_blocks_fit_the_registers(self) -> None:
-        for plan in [*_plans(), *_plans_on_decoded_rhs()]:
+        for plan in [*_plans(), *_plans_on_decoded_rhs(), *_plans_abreast()]:
             for block in plan.blocks:
                 self.assertLessEqual(plan.registers_of(block), plan.primitive.isa.registers,
                                      plan.tile.symbol)
@@ -117,12 +124,23 @@ class PlanTest(unittest.TestCase):
                      for block in plan.blocks]
             self.assertEqual(found, expected, line)
 
+    def test_panels_are_read_abreast_where_sums_would_wait(self) -> None:
+        for line, expected in (("f32f32f32 1x16x1 avx2_fma", True), ("f32f32f32 2x16x1 avx2_fma", False),
+                               ("f32f32f32 1x64x1 avx2_fma", False),  # whose own sums do not
+                               ("f32f32f32 1x12x1 avx2_fma", False),  # whose vectors are not whole
+                               ("bf16bf16f32 1x16x2 avx2_fma", True),
+                               ("bf16bf16f32 1x32x2 avx2_fma", False),  # for want of registers
+                               ("s8s4s32 1x16x8 avx2_fma", False), ("s8s8s32 1x16x4 avx512_vnni", False),
+                               ("f16f16f16 1x32x1 avx512_fp16", True), ("f32f32f32 1x8x1 sse2", True)):
+            tile = parse_line(f"mmt4d {line}").tile("x86_64")
+            self.assertEqual(plan_abreast(make_plan(tile, choose_primitive(tile))) is not None, expected, line)
+
     def test_blocks_cover_each_element_once(self) -> None:
-        for plan in [*_plans(), *_plans_on_decoded_rhs()]:
+        for plan in [*_plans(), *_plans_on_decoded_rhs(), *_plans_abreast()]:
             tile = plan.tile
             written = Counter((i, j) for b in plan.blocks for i in range(b.row, b.row + b.rows)
                               for j in range(b.column, b.column + b.columns))
-            wanted = Counter((i, j) for i in range(tile.m0) for j in range(tile.n0))
+            wanted = Counter((i, j) for i in range(tile.m0) for j in range(plan.panels * tile.n0))
             self.assertEqual(written, wanted, tile.symbol)
 
 
@@ -168,6 +186,18 @@ class SourceTest(unittest.TestCase):
                 one_row = 1
                 self.assertLessEqual(len(sums) + _most_columns_alive(block[0]) + one_row,
                                      plan.primitive.isa.registers, f"{plan.tile.symbol} {block[1]}")
+
+    def test_each_panel_is_read_where_it_is(self) -> None:
+        """By tiles on several of them: all vectors of a panel's columns."""
+        for plan in _plans_abreast():
+            text = emit([make_plan(plan.tile, plan.primitive)], in_library=True).partition("namespace abreast {")[2]
+            found = re.findall(r"load_\d+<(\d+)>\(columns(?: \+ (\d+) \* panel_bytes)?(?: \+ (\d+))?\)", text)
+            read = Counter((int(panel or 0), int(at or 0) + byte) for size, panel, at in found
+                           for byte in range(int(size)))
+            step = plan.tile.n0 * plan.tile.k0 * BITS[plan.tile.type.rhs] // 8
+            panels = set(product(range(PANELS_ABREAST), range(step)))
+            self.assertEqual(set(read), panels, plan.tile.symbol)
+            self.assertEqual(len(set(read.values())), 1, plan.tile.symbol)  # as often in each step of a turn
 
     def test_sums_of_rows_take_turns_where_results_do(self) -> None:
         tile = parse_line("mmt4d s8s8s32 6x16x4 avx512_vnni").tile("x86_64")

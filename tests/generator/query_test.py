@@ -16,8 +16,11 @@ from pathlib import Path
 from generator import library
 from generator.coverage import CLASSES
 from generator.model import TYPES, RequestError, Tile
-from generator.query import Library, level_of_cpu, query_row, query_tile_sizes, takes_decoded_rhs
+from generator.plan import make_plan, plan_abreast
+from generator.query import (Library, further_features, level_of_cpu, query_row, query_tile_sizes,
+                             takes_decoded_rhs)
 from generator.requests import parse_line
+from generator.select import choose_primitive
 from generator.tiles import table
 from generator.tiles_json import read_rows, tiles_json
 from tests.generator.support import ARCH, EMULATOR, run_generator, seeds_and_main
@@ -102,8 +105,8 @@ class QueryTest(unittest.TestCase):
             level = levels[i // len(TYPES) % len(levels)]
             if numbers.random() < 0.2:
                 level += "+" + numbers.choice(levels)
-            for slow in sorted(library.slow_features(ARCH)):
-                level += numbers.choice(("", f"+{slow.lower()}"))
+            for further in sorted(further_features(ARCH)):
+                level += numbers.choice(("", f"+{further.lower()}"))
             members = i // (len(TYPES) * len(levels)) % 8
             fixed = [size if members >> bit & 1 else 0
                      for bit, size in enumerate(numbers.choice(shapes[name]))]
@@ -174,6 +177,16 @@ class LevelTest(unittest.TestCase):
         for cpu, level in (("avx512_bf16", "avx512_bf16"), ("avx512_bf16+slow_avx512bf16", "avx512_base")):
             row = query_row("x86_64", cpu, "bf16bf16f32", 512, 4096, 4096)
             self.assertEqual(row.tile.isa, level)
+
+    def test_a_row_from_memory_has_tiles_that_read_panels_abreast(self) -> None:
+        def tile(cpu: str, m: int, n: int) -> Tile:
+            return query_row("x86_64", cpu, "bf16bf16f32", m, n, 4096).tile
+
+        found = tile("avx2_fma+reads_ahead", 1, 4096)
+        self.assertEqual(found.n0, 16)
+        self.assertIsNotNone(plan_abreast(make_plan(found, choose_primitive(found))))
+        for cpu, m, n in (("avx2_fma", 1, 4096), ("avx2_fma+reads_ahead", 1, 64)):
+            self.assertEqual(tile(cpu, m, n).n0, 64)
 
 
 class CommandTest(unittest.TestCase):

@@ -61,7 +61,7 @@ check_tile_objects() {
     while read -r tile place; do
       [[ $place == ".text.$tile" ]] || fail "$object: $tile is in section $place"
     done < <("$objdump" -t "$object" | awk '$3 == "F" { print $NF, $4 }')
-    visible=$("$objdump" -t "$object" | awk '$NF ~ /^uk_.*_(strided|on_decoded)$/ && $(NF - 1) != ".hidden" { print $NF }')
+    visible=$("$objdump" -t "$object" | awk '$NF ~ /^uk_.*_(strided|forms)$/ && $(NF - 1) != ".hidden" { print $NF }')
     [[ -z $visible ]] || fail "$object: not hidden: ${visible//$'\n'/ }"
     while read -r place; do
       fail "$object: code refers to $place"
@@ -143,9 +143,9 @@ check_symbols() {
   levels+='|arm_64_(neon|fullfp16|fp16fml|bf16|dotprod|i8mm))'
   tile="uk_mmt4d_tile_${types}_${size}x${size}x${size}_${levels}(_f32acc)?"
   copy="uk_(un)?pack_tile_x(4|8|16|32|64)_${size}x${size}(_t)?_${levels}"
-  # Those that end in _strided or _on_decoded are hidden: no names to link to.
+  # Those that end in _strided or _forms are hidden: no names to link to.
   found=$(symbols TRDB "$library" | grep -E '^uk_[a-z0-9]+_tile_[a-z0-9]+_[0-9]' |
-    grep -Ev '_(strided|on_decoded)$' | grep -Evx "$tile|$copy" || true)
+    grep -Ev '_(strided|forms)$' | grep -Evx "$tile|$copy" || true)
   [[ -z $found ]] || fail "these are no names of tiles: ${found//$'\n'/ }"
 
   check_functions "$library" uk_abi_version uk_cpu_has_level uk_cpu_level uk_isa_level_at uk_mmt4d \

@@ -514,14 +514,20 @@ TEST_P(Mmt4dTilesAtLevel, BlocksOfMAndK) {
   }
 }
 
-// An RHS too large for the caches. One row of panels may read several of them in turns, two
-// prefetch, past the RHS's end too.
+// An RHS too large for the caches. One row of panels may read several of them in turns or abreast,
+// two prefetch, past the RHS's end too.
 TEST_P(Mmt4dTilesAtLevel, StreamingRhs) {
   UK_SKIP_WITHOUT_LEVEL(GetParam().isa);
+  CpuData reads_ahead = cpu;
+#if defined(__x86_64__)
+  reads_ahead[7] |= UK_CPU_FIELD7_X86_64_READS_AHEAD;
+#endif
   for (const Request& r : requests()) {
     const uk_index_t k = streaming_k(r), n = streaming_n(r);
-    check({r.flags, 1, n, k, r.tile, Strides::kDense}, cpu.data());
-    if (HasFatalFailure()) return;
+    for (const CpuData& data : {cpu, reads_ahead}) {
+      check({r.flags, 1, n, k, r.tile, Strides::kDense}, data.data());
+      if (HasFatalFailure()) return;
+    }
     for (const Strides strides : {Strides::kDense, Strides::kZeroForInputs}) {
       check({r.flags, 2, n, k, r.tile, strides}, cpu.data());
       if (HasFatalFailure()) return;

@@ -28,9 +28,11 @@ std::vector<TilesOfRhs> groups_of(const Mmt4dWalk& walk) {
 std::vector<Call> calls_of(const Mmt4dWalk& walk) {
   std::vector<Call> calls;
   for (const TilesOfRhs& tiles : groups_of(walk)) {
+    const auto& [j, k, k1] = tiles.rhs;
     for (uk_index_t i = tiles.i0; i < tiles.i1; ++i) {
-      const auto& [j, k, k1] = tiles.rhs;
-      calls.push_back({i, j, k, k1, tiles.prefetch_rhs && i == tiles.i0});
+      for (uk_index_t panel = 0; panel < tiles.panels; ++panel) {
+        calls.push_back({i, j + panel, k, k1, tiles.prefetch_rhs && i == tiles.i0});
+      }
     }
   }
   return calls;
@@ -47,6 +49,11 @@ Mmt4dWalk few_rows(uk_index_t m0, int step_cost, int panels) {
   constexpr uk_index_t kStep = 32 * 4, kK = 1000;
   return {1,     kStreamBytes / (kStep * kK) + 1, kK, m0, m0 * 4, kStep, true, false, step_cost,
           panels};
+}
+
+Mmt4dWalk abreast(Mmt4dWalk walk) {
+  walk.abreast = true;
+  return walk;
 }
 
 // Tiles of 16 x 32 floats, whose K makes several blocks, and whose rows do; with limits, as of a
@@ -72,6 +79,7 @@ TEST(Mmt4dWalk, GivesEachTileAllStepsInOrder) {
       few_rows(4, kCheap, 2),
       few_rows(4, kDear, 2),
       few_rows(1, kCheap, 2),
+      abreast(few_rows(1, kCheap, 1)),
       // Blocks of each kind that do not divide what they cover, and no K at all.
       {37, 41, 5000, 16, 64, 128, true, false, 0, 1},
       {37, 41, 5000, 16, 64, 128, false, false, 0, 1},
@@ -212,6 +220,22 @@ TEST(Mmt4dWalk, PrefetchesForOneRowWhereLoadsDoNotRunAhead) {
     walk.l3_feeds = true;
     EXPECT_EQ(step_cost == kDear, calls_of(walk)[0].prefetches);
   }
+}
+
+// All panels but those that are left.
+TEST(Mmt4dWalk, TakesPanelsAbreast) {
+  for (const uk_index_t n : {1, 2, 3, 5, 12}) {
+    Mmt4dWalk walk = abreast(few_rows(1, kCheap, 1));
+    walk.n = n;
+    const std::vector<TilesOfRhs> groups = groups_of(walk);
+    ASSERT_EQ(static_cast<size_t>(n / kPanelsAbreast + n % kPanelsAbreast), groups.size());
+    for (const TilesOfRhs& tiles : groups) {
+      const bool is_left = tiles.rhs.j >= n / kPanelsAbreast * kPanelsAbreast;
+      EXPECT_EQ(is_left ? 1 : kPanelsAbreast, tiles.panels);
+    }
+  }
+  const std::vector<TilesOfRhs> groups = groups_of(abreast(few_rows(1, kCheap, 1)));
+  EXPECT_FALSE(groups[0].prefetch_rhs);
 }
 
 TEST(Mmt4dWalk, FetchesForTilesOfOneRowWhereL3DoesNotFeedThem) {
