@@ -617,7 +617,7 @@ def plan_abreast(plan: Plan) -> Plan | None:
     """How a tile of one row is computed on several RHS panels at once, whose sums do not wait for each other; None if
     that would not be worth it, or their columns do not fit one block."""
     tile, p = plan.tile, plan.primitive
-    if tile.m0 > 1 or plan.stages_rhs or p.sums_rows or p.isa.arch != "x86_64" or tile.n0 % plan.vector_columns != 0:
+    if tile.m0 > 1 or plan.stages_rhs or p.sums_rows or p.vectors_of_rows or tile.n0 % plan.vector_columns != 0:
         return None
     found = _plan(tile, p, plan.spread, stages_rhs=False, panels=PANELS_ABREAST)
     is_worth_it = found.cycles < _WORTH_READING_ABREAST * PANELS_ABREAST * plan.cycles

@@ -164,6 +164,7 @@ constexpr uk_index_t kSideBySideBytes = 4 << 10;  // of each of two panels that 
 constexpr uk_index_t kLongLhsBytes = 256 << 10;   // a panel that two of the RHS should share
 constexpr uk_index_t kMemoryBytes = 2;            // in a quarter cycle: what a core reads at most
 constexpr uk_index_t kReadingBytes = 4;  // the same, where a tile does little else than read more
+constexpr uk_index_t kWaitingBytes = 1;  // the same, where a tile keeps memory waiting
 
 // Of OUT in the largest tile that has a function: M0 and N0 reach 64. Under UNPACK_OUT one that
 // reaches beyond the matrix is in the op's stack.

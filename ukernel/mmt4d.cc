@@ -218,9 +218,13 @@ void for_each_step(const uk_mmt4d_params_t& p, const Mmt4dType& type, const uk_t
       walk.panels = least_of_levels(p.cpu_data, &VectorUnit::panels);
       walk.reads_ahead = cpu_reads_ahead(p.cpu_data);
     }
+    // One panel that is prefetched may come from memory sooner than several that are not, and
+    // nobody measured it where a CPU says nothing; but tiles far slower than memory gain by more
+    // sums.
+    const bool waits_for_itself = walk.rhs_step_bytes <= kWaitingBytes * walk.step_cost;
     // A lone panel's stride may be anything.
     walk.abreast = !kDecodes && p.m == 1 && p.n >= kPanelsAbreast && tile_abreast_of_row(row) &&
-                   (!walk.rhs_streams() || walk.reads_ahead);
+                   (!walk.rhs_streams() || walk.reads_ahead || waits_for_itself);
   }
   operands.limit(p, type, &walk);
   const Panels lhs = {p.lhs, p.lhs_offset, p.lhs_stride0, uk_index_t{p.m0} * p.k0, type.lhs_bits};
