@@ -37,7 +37,7 @@ _SLOW = 4  # times as long: a dot of the one level that CPUs are slow at
 _FEW_ROWS_OF_TILES, _MOSTLY_PADDING = 3, 16
 _ROWS_OF_TALL, _TALL = 17, 1.125
 _READS_AHEAD = "READS_AHEAD"  # the tail of UK_CPU_FIELD7_X86_64_READS_AHEAD
-_ALONE, _VECTORS_ABREAST = 1.25, 2
+_ALONE, _VECTORS_ABREAST, _WIDE_VECTORS_ABREAST = 1.25, 2, 4
 _STREAM_BYTES, _MEMORY_BYTES, _LEFT_OVER = 4 << 20, 2, 0.125  # ukernel/internal.h, query_tile_sizes.cc
 
 
@@ -338,8 +338,10 @@ def _order(row: Row, arch: str, cpu: str, m: int, n: int, k: int) -> tuple:
     rhs_bytes = float(tile.n0 * tile.k0 * BITS[tile.type.rhs] // 8)
     rhs_steps = tiles(n, tile.n0) * tiles(k, tile.k0)
     streams = rhs_steps * rhs_bytes >= _STREAM_BYTES
-    gains = streams and m == 1 and _READS_AHEAD in level_of_cpu(arch, cpu)
-    is_narrow = tile.n0 * max(BITS[tile.type.out], 32) <= _VECTORS_ABREAST * 8 * level.vector_bytes
+    gains = (streams and m == 1 and row.numerics != "round_each_step"
+             and _READS_AHEAD in level_of_cpu(arch, cpu))
+    vectors = _VECTORS_ABREAST if BITS[tile.type.rhs] < 32 else _WIDE_VECTORS_ABREAST
+    is_narrow = tile.n0 * max(BITS[tile.type.out], 32) <= vectors * 8 * level.vector_bytes
     abreast = gains and tile.m0 == 1 and is_narrow
     step = step_cost(row, is_wide(arch, cpu), decoded_for, abreast)
     mostly_pads = level.tile_steps > 1 and 0 < m <= _FEW_ROWS_OF_TILES
