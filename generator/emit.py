@@ -866,7 +866,7 @@ def _in_library(plan: Plan) -> TileSource:
 
 def emit(plans: Iterable[Plan], in_library: bool = False) -> str:
     """One source file with the tiles of these plans, all of one ISA. Those in the library are called by ops, too,
-    which may have the RHS decoded once for several."""
+    which may have the RHS decoded once for several, or one of them take several RHS panels."""
     sources = [_in_library(plan) if in_library else TileSource(plan) for plan in plans]
     includes = {i for s in sources for i in s.p.isa.includes}
     arch, = {s.p.isa.arch for s in sources}

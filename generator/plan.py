@@ -255,7 +255,7 @@ class Plan:
         tile, p = self.tile, self.primitive
         return (self.stages_in_block and self.units == 1 and 0 < p.least_rows_beside_dots <= tile.m0
                 and not self.sums_while_staging and not p.rounds_in_software
-                and self._registers + self._registers_to_stage_beside_dots <= p.isa.registers
+                and self.registers + self._registers_to_stage_beside_dots <= p.isa.registers
                 and tile.m0 >= STAGED_VECTORS_FILLED * self.staged_vectors * self.rows_of_vector)
 
     @property
@@ -324,7 +324,7 @@ class Plan:
             return False
         if p.lanes // p.parts % (self.tile.m0 * self.units) != 0:
             return False
-        return not self.stages_in_block or self._registers + SUM_REGISTERS <= p.isa.registers
+        return not self.stages_in_block or self.registers + SUM_REGISTERS <= p.isa.registers
 
     @property
     def f32_scratch(self) -> bool:
@@ -390,7 +390,7 @@ class Plan:
                 + registers_of_further_sums(self.primitive, block.sums, block.rows, vectors))
 
     @property
-    def _registers(self) -> int:
+    def registers(self) -> int:
         return max(map(self.registers_of, self.blocks))
 
     def describe(self) -> str:
@@ -401,7 +401,7 @@ class Plan:
         return (f"{len(self.blocks)} block{'s' if len(self.blocks) > 1 else ''} of {blocks} of "
                 f"{f'{p.acc_rows} x ' if p.acc_rows > 1 else ''}{p.acc_columns} lanes, "
                 f"{self.dots} dot{'s' if self.dots > 1 else ''} of {p.k * self.spread} a k step, "
-                f"{self._registers} of {p.isa.registers} registers"
+                f"{self.registers} of {p.isa.registers} registers"
                 + (f", {self.spread} partial sums" if self.spread > 1 else "")
                 + (f", up to {most_sums} sums a result" if most_sums > 1 else "")
                 + (f", {self.panels} panels" if self.panels > 1 else "")
@@ -610,19 +610,20 @@ def plan_on_decoded_rhs(plan: Plan) -> Plan | None:
     return found if found.cycles < _WORTH_DECODING_ONCE * plan.cycles else None
 
 
-_WORTH_READING_ABREAST = 0.9  # likewise
+_WORTH_READING_ABREAST = 0.9  # likewise, of the cycles on one panel after the other
 
 
 def plan_abreast(plan: Plan) -> Plan | None:
     """How a tile of one row is computed on several RHS panels at once, whose sums do not wait for each other; None if
-    that would not be worth it, or their columns do not fit one block."""
+    that would not be worth it, or their columns do not fit one block. Not where something goes on ahead of the dots or
+    beside them, nor where dots take vectors of rows, as Arm's do: its tiles of one row are written by hand."""
     tile, p = plan.tile, plan.primitive
     if tile.m0 > 1 or plan.stages_rhs or p.sums_rows or p.vectors_of_rows or tile.n0 % plan.vector_columns != 0:
         return None
     found = _plan(tile, p, plan.spread, stages_rhs=False, panels=PANELS_ABREAST)
     is_worth_it = found.cycles < _WORTH_READING_ABREAST * PANELS_ABREAST * plan.cycles
     # Of so many vectors that decode in turns, GCC loads one ahead.
-    fits = len(found.blocks) == 1 and found._registers < p.isa.registers
+    fits = len(found.blocks) == 1 and found.registers < p.isa.registers
     return found if is_worth_it and fits else None
 
 

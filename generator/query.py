@@ -53,7 +53,7 @@ def level_of_cpu(arch: str, name: str) -> frozenset[str]:
     """The features of a CPU of this level, or of these, with what else field 7 says of it:
     "avx512_vnni+avx512_bf16+slow_avx512bf16"."""
     features_of = {level.name: level.features for level in library.levels(arch).values()}
-    features_of |= {name.lower(): frozenset({name}) for name in further_features(arch)}
+    features_of |= {further.lower(): frozenset({further}) for further in further_features(arch)}
     features: frozenset[str] = frozenset()
     for part in name.split("+"):
         if part not in features_of:
@@ -338,7 +338,7 @@ def _order(row: Row, arch: str, cpu: str, m: int, n: int, k: int) -> tuple:
     rhs_bytes = float(tile.n0 * tile.k0 * BITS[tile.type.rhs] // 8)
     rhs_steps = tiles(n, tile.n0) * tiles(k, tile.k0)
     streams = rhs_steps * rhs_bytes >= _STREAM_BYTES
-    gains = (streams and m == 1 and row.numerics != "round_each_step"
+    gains = (streams and m == 1 and rhs_panels >= PANELS_ABREAST and row.numerics != "round_each_step"
              and _READS_AHEAD in level_of_cpu(arch, cpu))
     vectors = _VECTORS_ABREAST if BITS[tile.type.rhs] < 32 else _WIDE_VECTORS_ABREAST
     is_narrow = tile.n0 * max(BITS[tile.type.out], 32) <= vectors * 8 * level.vector_bytes

@@ -73,7 +73,8 @@ bool results_share_sets(const uk_mmt4d_params_t& p, const Mmt4dType& type) {
   return unpacks(p) && p.out_stride0 * type.out_bits / 8 % kSetsBytes == 0;
 }
 
-// What a tile function is called with for one tile and one block of K, but OUT and the context.
+// What a tile function is called with for one block of K of one tile, or of several abreast, but
+// OUT and the context.
 struct Step {
   uk_index_t i, j;
   uk_index_t panels;  // of the RHS, from j on
@@ -222,7 +223,6 @@ void for_each_step(const uk_mmt4d_params_t& p, const Mmt4dType& type, const uk_t
     // nobody measured it where a CPU says nothing; but tiles far slower than memory gain by more
     // sums.
     const bool waits_for_itself = walk.rhs_step_bytes <= kWaitingBytes * walk.step_cost;
-    // A lone panel's stride may be anything.
     walk.abreast = !kDecodes && p.m == 1 && p.n >= kPanelsAbreast && tile_abreast_of_row(row) &&
                    (!walk.rhs_streams() || walk.reads_ahead || waits_for_itself);
   }
@@ -232,8 +232,8 @@ void for_each_step(const uk_mmt4d_params_t& p, const Mmt4dType& type, const uk_t
   // A panel of the outer operand meets those of the inner one, one after the other.
   const Panels& outer = walk.exchanged ? lhs : rhs;
   const Panels& inner = walk.exchanged ? rhs : lhs;
+  // A lone panel's stride may be anything.
   if (walk.abreast) context.rhs_panel_bytes = rhs.stride * rhs.bits / 8;
-  // Likewise.
   const uk_index_t inner_panel_bytes = walk.m > 1 ? inner.stride * inner.bits / 8 : 0;
   walk.for_all_tiles([&](const TilesOfRhs& tiles) {
     const auto& [j, k, k1] = tiles.rhs;

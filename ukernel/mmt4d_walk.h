@@ -24,11 +24,11 @@ struct RhsPart {
   uk_index_t j, k, k1;
 };
 
-// The tiles of LHS panels from i0 on, up to i1, with the same part of an RHS panel.
+// The tiles of LHS panels from i0 on, up to i1, with the same part of an RHS panel, or of several.
 struct TilesOfRhs {
   RhsPart rhs;
   uk_index_t i0, i1;
-  uk_index_t panels = 1;  // of the RHS, of which tiles abreast take several
+  uk_index_t panels = 1;  // of the RHS, from rhs.j on, that one tile function takes
   // Of tiles that can fetch for others: whether each should fetch its share of `next`, which the
   // tiles after them need, and whether tiles before them were to fetch this part.
   bool fetch_next = false, is_fetched = false;

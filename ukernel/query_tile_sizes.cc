@@ -20,8 +20,9 @@ constexpr int kRowsOfTall = 17;
 constexpr double kTall = 1.125;
 // On a CPU that gains by several RHS panels abreast (ukernel/tile.h), one row takes so many times
 // as long to read from memory by other tiles than those of one row and so few vectors, most of
-// which can: 1x64 was measured to take 1.2 to 1.4 times as long as 1x16. Columns that are not
-// widened leave registers for more. Rounding each step takes longer than any reading.
+// which can: 1x64 was measured to take 1.2 to 1.4 times as long as 1x16. Of elements as wide as
+// their sums more fit. Tiles that round each step are busy with that, and few have room for more
+// panels.
 constexpr double kAlone = 1.25;
 constexpr int kVectorsAbreast = 2, kWideVectorsAbreast = 4;
 // What is shorter, multiplying or reading from memory, goes on beside the other but for such a
@@ -46,8 +47,8 @@ double total_cost(const uk_tile_row_t& row, const uint64_t* cpu_data, bool wide,
   const Mmt4dType& type = *find_mmt4d_type(row.flags);
   const double bytes = row.n0 * row.k0 * type.rhs_bits / 8;
   const bool streams = tiles_n * steps * bytes >= kStreamBytes;
-  const bool gains =
-      streams && m == 1 && row.numerics != UK_NUMERICS_ROUND_EACH_STEP && cpu_reads_ahead(cpu_data);
+  const bool gains = streams && m == 1 && tiles_n >= kPanelsAbreast &&
+                     row.numerics != UK_NUMERICS_ROUND_EACH_STEP && cpu_reads_ahead(cpu_data);
   const uk_index_t bits = row.n0 * larger(type.out_bits, 32);
   const int vectors = type.rhs_bits < 32 ? kVectorsAbreast : kWideVectorsAbreast;
   const bool is_narrow = bits <= vectors * 8 * vector_unit_of_row(row).bytes;

@@ -84,10 +84,11 @@ struct uk_tile_context_t {
   // step, instead of its own panel. An integer: it may lie past the end of a buffer.
   uintptr_t prefetch_from = 0;
   uintptr_t prefetch_step_bytes = 0;
-  // Of <symbol>_on_decoded: the panel of one operand as its dots take it, k1 steps of so many bytes
-  // as it says, rounded up to whole instructions (tile_steps of ukernel/isa.inc), and room for the
-  // sums of its rows, where it needs those of up to kSharedRowSums. At addresses of whole cache
-  // lines. The tile fills them if told to, else they are filled already.
+  // Of a tile on a decoded operand: the operand's panel as the dots take it, k1 steps of so many
+  // bytes as the tile's form says, rounded up to whole instructions (tile_steps of
+  // ukernel/isa.inc), and room for the sums of its rows, where it needs those of up to
+  // kSharedRowSums. At addresses of whole cache lines. The tile fills them if told to, else they
+  // are filled already.
   char* decoded = nullptr;
   char* row_sums = nullptr;
   bool fills_decoded = false, fills_row_sums = false;

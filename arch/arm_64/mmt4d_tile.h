@@ -234,22 +234,22 @@ UK_INLINE void mmt4d_tile(void* out, const void* lhs, const void* rhs, uk_index_
     block<P, 1, N0, 1, 0, 0, kPanelsAbreast>(static_cast<char*>(out), 0,
                                              static_cast<const char*>(lhs),
                                              static_cast<const char*>(rhs), k1, flags, context);
-    return;
+  } else {
+    static_assert(kForm == uk::TileForm::kPlain, "no tile decodes an operand");
+    constexpr int kAccRows = (M0 + P::kAccRows - 1) / P::kAccRows;
+    constexpr int kColumns = N0 / P::kLanes * P::kAccRegisters;
+    constexpr int kBlocks = uk::block_count(kRegisters - P::kTemporaries, kAccRows, kColumns);
+    // Only where OUT holds what accumulators hold can blocks run on few steps at a time.
+    constexpr bool kShare =
+        kBlocks > 1 && sizeof(typename P::Acc) == P::kAccRows * P::kLanes * P::kOutBytes;
+    for_steps<kShare, M0 * P::kLhsBytes, N0 * P::kRhsBytes>(
+        lhs, rhs, k1, flags, context,
+        [&](const char* lhs, const char* rhs, uk_index_t steps, uint32_t flags) UK_INLINE_LAMBDA {
+          blocks<P, M0, N0, kBlocks, kShare>(static_cast<char*>(out),
+                                             context.out_stride * P::kOutBytes, lhs, rhs, steps,
+                                             flags, context);
+        });
   }
-  static_assert(kForm != uk::TileForm::kOnDecoded, "no tile has it");
-  constexpr int kAccRows = (M0 + P::kAccRows - 1) / P::kAccRows;
-  constexpr int kColumns = N0 / P::kLanes * P::kAccRegisters;
-  constexpr int kBlocks = uk::block_count(kRegisters - P::kTemporaries, kAccRows, kColumns);
-  // Only where OUT holds what accumulators hold can blocks run on few steps at a time.
-  constexpr bool kShare =
-      kBlocks > 1 && sizeof(typename P::Acc) == P::kAccRows * P::kLanes * P::kOutBytes;
-  for_steps<kShare, M0 * P::kLhsBytes, N0 * P::kRhsBytes>(
-      lhs, rhs, k1, flags, context,
-      [&](const char* lhs, const char* rhs, uk_index_t steps, uint32_t flags) UK_INLINE_LAMBDA {
-        blocks<P, M0, N0, kBlocks, kShare>(static_cast<char*>(out),
-                                           context.out_stride * P::kOutBytes, lhs, rhs, steps,
-                                           flags, context);
-      });
 }
 
 }  // namespace

@@ -330,8 +330,7 @@ UK_INLINE void k_loop(typename P::Acc (&accs)[Sums][Rows][Vectors], char* sums_o
 }
 
 // One register block: of the tile's rows, row_bytes apart in OUT, its part, all columns, of kPanels
-// panels.
-// kPrefetchBlocks as above; `sums` has room for the sums of the tile's rows, a vector of
+// panels. kPrefetchBlocks as above; `sums` has room for the sums of the tile's rows, a vector of
 // accumulators.
 template <class P, int M0, int N0, int kBlocks, int kBlock, int kPrefetchBlocks, int kPanels = 1>
 UK_INLINE void block(char* out, uk_index_t row_bytes, const char* lhs, const char* rhs,

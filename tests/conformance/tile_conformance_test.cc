@@ -81,17 +81,22 @@ class TileFormsCheck {
   }
 
  private:
+  // With all that shows the order of a sum, and how it is rounded, but no NaN, whose payload is
+  // free.
   void run_abreast(uk_index_t steps) {
-    for (const uint32_t flags : {0u, UK_MMT4D_ACCUMULATE}) {
-      for (const int64_t gap : {int64_t{0}, int64_t{40}}) {
-        for (const bool backwards : {false, true}) {
-          for (const auto edge :
-               {uk_conformance::Placement::start, uk_conformance::Placement::end}) {
-            SCOPED_TRACE("abreast: k1 " + std::to_string(steps) + ", flags " +
-                         std::to_string(flags) + ", gap " + std::to_string(gap) +
-                         (backwards ? ", backwards" : ""));
-            run_abreast(steps, flags, gap, backwards, edge);
-            if (testing::Test::HasFailure()) return;
+    for (const auto& kind : uk_conformance::data_kinds(type_, row_.k0, row_.numerics)) {
+      if (kind.name == "specials" || kind.name == "all encodings" || kind.name == "large") continue;
+      for (const uint32_t flags : {0u, UK_MMT4D_ACCUMULATE}) {
+        for (const int64_t gap : {0, 40}) {
+          for (const bool backwards : {false, true}) {
+            for (const auto edge :
+                 {uk_conformance::Placement::start, uk_conformance::Placement::end}) {
+              SCOPED_TRACE("abreast: k1 " + std::to_string(steps) + ", flags " +
+                           std::to_string(flags) + ", gap " + std::to_string(gap) +
+                           (backwards ? ", backwards, " : ", ") + kind.name);
+              run_abreast(steps, flags, gap, backwards, edge, kind);
+              if (testing::Test::HasFailure()) return;
+            }
           }
         }
       }
@@ -100,9 +105,8 @@ class TileFormsCheck {
 
   // Of panels with a gap between each two, the first of which may be the last in memory.
   void run_abreast(uk_index_t steps, uint32_t flags, int64_t gap, bool backwards,
-                   uk_conformance::Placement::Edge edge) {
+                   uk_conformance::Placement::Edge edge, const uk_conformance::DataKind& kind) {
     const bool accumulates = (flags & UK_MMT4D_ACCUMULATE) != 0;
-    const auto kind = uk_conformance::data_kinds(type_, row_.k0, row_.numerics).front();
     uk_conformance::Random random(7);
     Bytes lhs, rhs, before;
     int64_t panel_bytes = 0;

@@ -63,6 +63,14 @@ void print_rows() {
   }
 }
 
+void print_generated_tiles_abreast() {
+  for (size_t i = 0; i < uk_tile_count(); ++i) {
+    const uk_tile_row_t& row = *uk_tile_at(i);
+    const bool is_generated = row.origin == UK_ORIGIN_GENERATED;
+    if (is_generated && uk::tile_abreast_of_row(row)) std::printf("%s\n", row.symbol);
+  }
+}
+
 void print_tiles_on_decoded_rhs() {
   for (size_t i = 0; i < uk_tile_count(); ++i) {
     const uk_tile_row_t& row = *uk_tile_at(i);
@@ -127,10 +135,12 @@ int main(int argc, char** argv) {
     print_rows();
   } else if (mode == "on_decoded_rhs") {
     print_tiles_on_decoded_rhs();
+  } else if (mode == "generated_abreast") {
+    print_generated_tiles_abreast();
   } else if (mode == "queries") {
     for (std::string line; std::getline(std::cin, line);) std::cout << answer(line) << "\n";
   } else {
-    std::cerr << "usage: library_table rows | on_decoded_rhs | queries\n";
+    std::cerr << "usage: library_table rows | on_decoded_rhs | generated_abreast | queries\n";
     return 2;
   }
   return 0;

@@ -145,6 +145,13 @@ class QueryTest(unittest.TestCase):
         self.assertEqual(bool(expected), ARCH == "x86_64")
 
 
+    def test_tiles_that_read_panels_abreast_are_those_of_the_library(self) -> None:
+        generated = [row.tile for row in self.library.rows if isinstance(row.tile, Tile) and row.origin == "generated"]
+        planned = {tile.symbol for tile in generated if plan_abreast(make_plan(tile, choose_primitive(tile)))}
+        self.assertEqual(planned, set(from_library("generated_abreast")))
+        self.assertEqual(bool(planned), ARCH == "x86_64")
+
+
 class ErrorTest(unittest.TestCase):
     def _check(self, expected: str, *query: object) -> None:
         with self.assertRaisesRegex(RequestError, expected) as caught:

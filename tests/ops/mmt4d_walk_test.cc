@@ -80,6 +80,7 @@ TEST(Mmt4dWalk, GivesEachTileAllStepsInOrder) {
       few_rows(4, kDear, 2),
       few_rows(1, kCheap, 2),
       abreast(few_rows(1, kCheap, 1)),
+      abreast({1, 2 * kPanelsAbreast + 1, 100, 1, 4, 128, true, false, 0, 1}),
       // Blocks of each kind that do not divide what they cover, and no K at all.
       {37, 41, 5000, 16, 64, 128, true, false, 0, 1},
       {37, 41, 5000, 16, 64, 128, false, false, 0, 1},
@@ -234,8 +235,15 @@ TEST(Mmt4dWalk, TakesPanelsAbreast) {
       EXPECT_EQ(is_left ? 1 : kPanelsAbreast, tiles.panels);
     }
   }
-  const std::vector<TilesOfRhs> groups = groups_of(abreast(few_rows(1, kCheap, 1)));
-  EXPECT_FALSE(groups[0].prefetch_rhs);
+}
+
+// The next ones of those that are left, of an RHS from memory.
+TEST(Mmt4dWalk, PrefetchesNoPanelsAbreast) {
+  Mmt4dWalk walk = abreast(few_rows(1, kCheap, 1));
+  walk.n = (walk.n + kPanelsAbreast) / kPanelsAbreast * kPanelsAbreast + 2;
+  for (const TilesOfRhs& tiles : groups_of(walk)) {
+    EXPECT_EQ(tiles.panels == 1, tiles.prefetch_rhs);
+  }
 }
 
 TEST(Mmt4dWalk, FetchesForTilesOfOneRowWhereL3DoesNotFeedThem) {
