@@ -218,11 +218,13 @@ constexpr uk_decoded_operand_t decoded_operand() {
 }
 
 // Where a row's dots would wait for each other: for 1x8 of f32 LLVM's models of Neoverse N1 and V1
-// have 0.67 cycles an FMLA on three panels, and 2 on one.
+// have 0.67 cycles an FMLA on three panels, and 2 on one. Compilers load all columns of a step.
 template <class P, int M0, int N0>
 constexpr bool reads_abreast() {
-  constexpr int kVectors = kPanelsAbreast * N0 / P::kLanes * P::kAccRegisters;
-  return M0 == 1 && 2 * kVectors + 1 <= kRegisters - P::kTemporaries;
+  constexpr int kVectors = kPanelsAbreast * N0 / P::kLanes;
+  constexpr int kColumnRegisters = sizeof(decltype(P::load_rhs(nullptr))) / sizeof(uint8x16_t);
+  constexpr int kNeeded = kVectors * (P::kAccRegisters + kColumnRegisters) + 1;
+  return M0 == 1 && kNeeded <= kRegisters - P::kTemporaries;
 }
 
 template <class P, int M0, int N0, int K0, uk::TileForm kForm>
