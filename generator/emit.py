@@ -788,12 +788,19 @@ class TileSource:
                  self._block_steps, "flags"]
         if self.takes_row_sums:
             found.append(_offset("row_sums", 4 * block.row))
+        if plan.panels > 1:
+            found.append("context.rhs_panel_bytes")
         return ", ".join(found)
+
+    @property
+    def prefetches_beside_dots(self) -> bool:
+        """Whether its blocks can: staging does it ahead of them, and several panels are on their way by themselves."""
+        return not self.plan.stages_rhs and self.plan.panels == 1
 
     @property
     def template_parameters(self) -> str:
         """Of a block's function."""
-        found = [] if self.plan.stages_rhs else ["int kPrefetchBlocks"]
+        found = ["int kPrefetchBlocks"] if self.prefetches_beside_dots else []
         if self.p.sums_rows_in_block:
             found.append("int kSummedRows")
         return ", ".join(found)
@@ -801,7 +808,7 @@ class TileSource:
     def template_arguments(self, block: Block, prefetches: bool) -> str:
         """Of the call of a block's function. The first block sums the rows of all: that costs it a dot a
         step, however many rows there are."""
-        found = [] if self.plan.stages_rhs else [self.prefetch_blocks(block) if prefetches else 0]
+        found = [self.prefetch_blocks(block) if prefetches else 0] if self.prefetches_beside_dots else []
         if self.p.sums_rows_in_block:
             found.append(self.plan.tile.m0 if block is self.plan.blocks[0] else 0)
         return f"<{', '.join(map(str, found))}>" if found else ""

@@ -76,6 +76,7 @@ bool results_share_sets(const uk_mmt4d_params_t& p, const Mmt4dType& type) {
 // What a tile function is called with for one block of K of one tile, or of several abreast, but
 // OUT and the context.
 struct Step {
+  uk_mmt4d_strided_tile_fn* tile;  // that function; null for the scalar path
   uk_index_t i, j;
   uk_index_t panels;  // of the RHS, from j on
   const char *lhs, *rhs;
@@ -219,21 +220,19 @@ void for_each_step(const uk_mmt4d_params_t& p, const Mmt4dType& type, const uk_t
       walk.panels = least_of_levels(p.cpu_data, &VectorUnit::panels);
       walk.reads_ahead = cpu_reads_ahead(p.cpu_data);
     }
-    // One panel that is prefetched may come from memory sooner than several that are not, and
-    // nobody measured it where a CPU says nothing; but tiles far slower than memory gain by more
-    // sums.
-    const bool waits_for_itself = walk.rhs_step_bytes <= kWaitingBytes * walk.step_cost;
-    walk.abreast = !kDecodes && p.m == 1 && p.n >= kPanelsAbreast && tile_abreast_of_row(row) &&
-                   (!walk.rhs_streams() || walk.reads_ahead || waits_for_itself);
   }
   operands.limit(p, type, &walk);
+  uk_mmt4d_strided_tile_fn* const tile = operands.tile(row);
+  const bool may_read_abreast = !kDecodes && p.m == 1 && p.n >= kPanelsAbreast;
+  uk_mmt4d_strided_tile_fn* const abreast = may_read_abreast ? tile_abreast_of_row(row) : nullptr;
+  walk.has_tile_abreast = abreast != nullptr;
   const Panels lhs = {p.lhs, p.lhs_offset, p.lhs_stride0, uk_index_t{p.m0} * p.k0, type.lhs_bits};
   const Panels rhs = {p.rhs, p.rhs_offset, p.rhs_stride0, uk_index_t{p.n0} * p.k0, type.rhs_bits};
   // A panel of the outer operand meets those of the inner one, one after the other.
   const Panels& outer = walk.exchanged ? lhs : rhs;
   const Panels& inner = walk.exchanged ? rhs : lhs;
   // A lone panel's stride may be anything.
-  if (walk.abreast) context.rhs_panel_bytes = rhs.stride * rhs.bits / 8;
+  if (abreast) context.rhs_panel_bytes = rhs.stride * rhs.bits / 8;
   const uk_index_t inner_panel_bytes = walk.m > 1 ? inner.stride * inner.bits / 8 : 0;
   walk.for_all_tiles([&](const TilesOfRhs& tiles) {
     const auto& [j, k, k1] = tiles.rhs;
@@ -247,6 +246,7 @@ void for_each_step(const uk_mmt4d_params_t& p, const Mmt4dType& type, const uk_t
                                   !kDecodes && !walk.exchanged;
     if (fetch_next || first_prefetches) flags |= UK_MMT4D_PREFETCH_RHS;
     context.prefetch_from = context.prefetch_step_bytes = 0;
+    uk_mmt4d_strided_tile_fn* const fn = tiles.panels > 1 ? abreast : tile;
     for (uk_index_t i = tiles.i0; i < tiles.i1; ++i) {
       if (fetch_next) {
         const RhsPart& next = tiles.next;
@@ -256,7 +256,7 @@ void for_each_step(const uk_mmt4d_params_t& p, const Mmt4dType& type, const uk_t
       operands.give(tiles, i, &context);
       const char* const inner_panel = first_inner + (i - tiles.i0) * inner_panel_bytes;
       const bool is_first = k == 0, is_last = k + k1 >= p.k;
-      Step step = {i, j, tiles.panels, inner_panel, outer_panel, k1, flags, is_first, is_last};
+      Step step = {fn, i, j, tiles.panels, inner_panel, outer_panel, k1, flags, is_first, is_last};
       if (walk.exchanged) {
         std::swap(step.i, step.j);
         std::swap(step.lhs, step.rhs);
@@ -270,13 +270,10 @@ void for_each_step(const uk_mmt4d_params_t& p, const Mmt4dType& type, const uk_t
 template <class AnyOperands>
 void walk_tiles(const uk_mmt4d_params_t& p, const Mmt4dType& type, const uk_tile_row_t& row,
                 AnyOperands& operands) {
-  uk_mmt4d_strided_tile_fn* const tile = operands.tile(row);
-  uk_mmt4d_strided_tile_fn* const abreast = tile_abreast_of_row(row);
   const uk_index_t out_tile = uk_index_t{p.m0} * p.n0;
   for_each_step(p, type, row, operands, [&](const Step& s, const uk_tile_context_t& context) {
     char* out = at(p.out, p.out_offset + s.i * p.out_stride0 + s.j * out_tile, type.out_bits);
-    if (s.panels > 1) return abreast(out, s.lhs, s.rhs, s.k1, s.flags, context);
-    if (tile) return tile(out, s.lhs, s.rhs, s.k1, s.flags, context);
+    if (s.tile) return s.tile(out, s.lhs, s.rhs, s.k1, s.flags, context);
     generic_mmt4d_tile(type.flag, {out, p.n0, p.m0, p.n0}, s.lhs, s.rhs, s.k1, s.flags,
                        {p.m0, p.n0, p.k0});
   });
@@ -304,7 +301,7 @@ class UnpackedOut {
             smaller(p_.m0, p_.out_size0 - r), smaller(columns(s), p_.out_size1 - c)};
   }
 
-  void run(uk_mmt4d_strided_tile_fn* tile, const Step& s, uk_tile_context_t& context) {
+  void run(const Step& s, uk_tile_context_t& context) {
     const TilePart out = part(s);
     // A tile that prefetches its own panel takes its results up and puts them down every few steps
     // (arch/mmt4d_tile.h). In the matrix they may share a set of L1 with each other: M = 16 of f32
@@ -313,7 +310,7 @@ class UnpackedOut {
     if (out.rows == p_.m0 && out.columns == columns(s) && !prefetches_own) {
       if (AnyOperands::kDecodesRhs && is_far_ && !(s.first && s.last)) prefetch(out);
       context.out_stride = out.stride;
-      return tile(out.first, s.lhs, s.rhs, s.k1, s.flags, context);
+      return s.tile(out.first, s.lhs, s.rhs, s.k1, s.flags, context);
     }
     // A lone row of tiles may come as two tiles whose blocks of K take turns (mmt4d_walk.h): what
     // each has so far stays here. Any other tile's blocks of K are few, and it waits for the next
@@ -326,7 +323,7 @@ class UnpackedOut {
       copy_rows(out, copy, columns(s), out.first, out.stride);
     }
     context.out_stride = columns(s);
-    tile(copy, s.lhs, s.rhs, s.k1, s.flags, context);
+    s.tile(copy, s.lhs, s.rhs, s.k1, s.flags, context);
     if (s.last || !waits_here) copy_rows(out, out.first, out.stride, copy, columns(s));
   }
 
@@ -363,12 +360,9 @@ class UnpackedOut {
 template <class AnyOperands>
 __attribute__((noinline)) void walk_matrix(const uk_mmt4d_params_t& p, const Mmt4dType& type,
                                            const uk_tile_row_t& row, AnyOperands& operands) {
-  uk_mmt4d_strided_tile_fn* const tile = operands.tile(row);
-  uk_mmt4d_strided_tile_fn* const abreast = tile_abreast_of_row(row);
   UnpackedOut<AnyOperands> out(p, type);
   for_each_step(p, type, row, operands, [&](const Step& s, uk_tile_context_t& context) {
-    if (s.panels > 1) return out.run(abreast, s, context);
-    if (tile) return out.run(tile, s, context);
+    if (s.tile) return out.run(s, context);
     generic_mmt4d_tile(type.flag, out.part(s), s.lhs, s.rhs, s.k1, s.flags, {p.m0, p.n0, p.k0});
   });
 }

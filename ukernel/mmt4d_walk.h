@@ -55,8 +55,8 @@ struct Mmt4dWalk {
   int step_cost;             // quarter cycles of a k step (ukernel/tile_cost.cc)
   int panels;                // of the RHS that the CPU reads in turns (ukernel/isa.inc)
   bool reads_ahead = false;  // of one, by itself
-  // Whether tiles take kPanelsAbreast RHS panels at once; for m == 1.
-  bool abreast = false;
+  // Whether a tile can take kPanelsAbreast RHS panels at once; for m == 1.
+  bool has_tile_abreast = false;
   // The most steps of K and the most LHS panels that make a block, and what a tile of OUT takes
   // where that comes in blocks; unless 0. For m > 1, where K can be split and L3 does not feed
   // tiles.
@@ -70,11 +70,18 @@ struct Mmt4dWalk {
   bool rhs_streams() const { return n * k * rhs_step_bytes >= kStreamBytes; }
   bool reads_rhs_once() const { return rhs_streams() && m == 1; }
 
+  // One panel that is prefetched may come from memory sooner than several that are not, and nobody
+  // measured it where a CPU says nothing; but tiles far slower than memory gain by more sums.
+  bool reads_abreast() const {
+    return has_tile_abreast &&
+           (!rhs_streams() || reads_ahead || rhs_step_bytes <= kWaitingBytes * step_cost);
+  }
+
   // Calls some_tiles(TilesOfRhs) until there was each tile (i, j) of OUT, where parts of K come in
   // increasing order. Blocks of tiles keep the panels in cache. K = 0 has each tile come up too.
   template <class SomeTiles>
   void for_all_tiles(SomeTiles some_tiles) const {
-    const bool rhs_blocks = l3_feeds && m > 1;
+    const bool rhs_blocks = l3_feeds && m > 1, abreast = reads_abreast();
     // An RHS panel that meets one LHS panel is read once in any order: splitting K would only add
     // traffic on OUT.
     uk_index_t k_block = larger(k, 1);

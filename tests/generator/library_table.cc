@@ -1,8 +1,10 @@
 // Prints what the library says, for the tests of the Python that says the same:
-//   library_table rows      every row of the table with a tile function, one a line
-//   library_table on_decoded_rhs   the symbols of those that have a function for it, one a line
-//   library_table queries   answers "<CPU> <type> <M> <N> <K> <m0> <n0> <k0> <skip>", the CPU being
-//                           "<level>[+<level>][+slow_avx512bf16]"
+//   library_table rows                every row of the table with a tile function, one a line
+//   library_table on_decoded_rhs      the symbols of those that have a function for it, one a line
+//   library_table generated_abreast   likewise for several RHS panels, of generated ones
+//   library_table queries             answers "<CPU> <type> <M> <N> <K> <m0> <n0> <k0> <skip>", the
+//                                     CPU being
+//                                     "<level>[+<level>][+slow_avx512bf16][+reads_ahead]"
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions; see LICENSE.
 #include <cinttypes>

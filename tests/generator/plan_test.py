@@ -39,17 +39,19 @@ def _plans() -> list[Plan]:
 
 
 @cache
+def _plans_of_grid() -> list[Plan]:
+    return [make_plan(row.tile, choose_primitive(row.tile)) for row in generated_rows("x86_64")
+            if isinstance(row.tile, Tile)]
+
+
+@cache
 def _plans_on_decoded_rhs() -> list[Plan]:
-    of_grid = [make_plan(row.tile, choose_primitive(row.tile)) for row in generated_rows("x86_64")
-               if isinstance(row.tile, Tile)]
-    return [plan for plan in map(plan_on_decoded_rhs, [*_plans(), *of_grid]) if plan]
+    return [plan for plan in map(plan_on_decoded_rhs, [*_plans(), *_plans_of_grid()]) if plan]
 
 
 @cache
 def _plans_abreast() -> list[Plan]:
-    of_grid = [make_plan(row.tile, choose_primitive(row.tile)) for row in generated_rows("x86_64")
-               if isinstance(row.tile, Tile)]
-    return [plan for plan in map(plan_abreast, [*_plans(), *of_grid]) if plan]
+    return [plan for plan in map(plan_abreast, [*_plans(), *_plans_of_grid()]) if plan]
 
 
 class DrawTest(unittest.TestCase):

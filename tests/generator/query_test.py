@@ -144,7 +144,6 @@ class QueryTest(unittest.TestCase):
         self.assertEqual(taken, expected & {row.tile.symbol for row in table(ARCH)})
         self.assertEqual(bool(expected), ARCH == "x86_64")
 
-
     def test_tiles_that_read_panels_abreast_are_those_of_the_library(self) -> None:
         generated = [row.tile for row in self.library.rows if isinstance(row.tile, Tile) and row.origin == "generated"]
         planned = {tile.symbol for tile in generated if plan_abreast(make_plan(tile, choose_primitive(tile)))}

@@ -443,44 +443,27 @@ class Mmt4dAtLevel : public ::testing::TestWithParam<Mmt4dTypeAtLevel> {
   const CpuData cpu = level_cpu_data(GetParam().isa);
 };
 
-// The level's tiles of the type for which ops decode an operand.
-std::vector<const uk_tile_row_t*> rows_on_decoded(const Mmt4dTypeAtLevel& wanted) {
+// What tiles may have beside the function that their symbol calls.
+using HasForm = bool(const uk_tile_row_t&);
+bool takes_decoded(const uk_tile_row_t& row) { return uk::on_decoded_of_row(row) != nullptr; }
+bool reads_abreast(const uk_tile_row_t& row) { return uk::tile_abreast_of_row(row) != nullptr; }
+
+// The level's tiles of the type that have such a form.
+std::vector<const uk_tile_row_t*> rows_that(HasForm* has_form, const Mmt4dTypeAtLevel& wanted) {
   std::vector<const uk_tile_row_t*> found;
   for (const uk_tile_row_t* row : table_rows()) {
     const bool is_type = (row->flags & UK_MMT4D_TYPE_MASK) == wanted.type.flag;
-    if (row->op == UK_OP_MMT4D && is_type && row->isa == wanted.isa &&
-        uk::on_decoded_of_row(*row)) {
+    if (row->op == UK_OP_MMT4D && is_type && row->isa == wanted.isa && has_form(*row)) {
       found.push_back(row);
     }
   }
   return found;
 }
 
-std::vector<Mmt4dTypeAtLevel> types_on_decoded() {
+std::vector<Mmt4dTypeAtLevel> types_with_rows_that(HasForm* has_form) {
   std::vector<Mmt4dTypeAtLevel> all;
   for (const Mmt4dTypeAtLevel& tested : types_at_levels(false)) {
-    if (!rows_on_decoded(tested).empty()) all.push_back(tested);
-  }
-  return all;
-}
-
-// The level's tiles of the type that ops have read several RHS panels abreast.
-std::vector<const uk_tile_row_t*> rows_abreast(const Mmt4dTypeAtLevel& wanted) {
-  std::vector<const uk_tile_row_t*> found;
-  for (const uk_tile_row_t* row : table_rows()) {
-    const bool is_type = (row->flags & UK_MMT4D_TYPE_MASK) == wanted.type.flag;
-    if (row->op == UK_OP_MMT4D && is_type && row->isa == wanted.isa &&
-        uk::tile_abreast_of_row(*row)) {
-      found.push_back(row);
-    }
-  }
-  return found;
-}
-
-std::vector<Mmt4dTypeAtLevel> types_abreast() {
-  std::vector<Mmt4dTypeAtLevel> all;
-  for (const Mmt4dTypeAtLevel& tested : types_at_levels(false)) {
-    if (!rows_abreast(tested).empty()) all.push_back(tested);
+    if (!rows_that(has_form, tested).empty()) all.push_back(tested);
   }
   return all;
 }
@@ -598,7 +581,7 @@ TEST_P(Mmt4dTilesAtLevel, UnpackedOutOfBlocksOfK) {
 // Panels that are all taken together, and one and two that are left.
 TEST_P(Mmt4dAbreast, FewPanels) {
   UK_SKIP_WITHOUT_LEVEL(GetParam().isa);
-  for (const uk_tile_row_t* row : rows_abreast(GetParam())) {
+  for (const uk_tile_row_t* row : rows_that(reads_abreast, GetParam())) {
     const uk_tile_sizes_t tile = {row->m0, row->n0, row->k0};
     for (const int n : {kPanelsAbreast, kPanelsAbreast + 1, 2 * kPanelsAbreast + 2}) {
       for (const uk_index_t k : {0, 1, 50}) {
@@ -628,7 +611,7 @@ TEST_P(Mmt4dAbreast, StreamingRhs) {
 #if defined(__x86_64__)
   data[7] |= UK_CPU_FIELD7_X86_64_READS_AHEAD;
 #endif
-  for (const uk_tile_row_t* row : rows_abreast(GetParam())) {
+  for (const uk_tile_row_t* row : rows_that(reads_abreast, GetParam())) {
     const Request r = {row->flags, {row->m0, row->n0, row->k0}};
     const uk_index_t k = streaming_k(r), n = streaming_n(r) + 2;
     check({r.flags, 1, n, k, r.tile, Strides::kDense}, data.data());
@@ -638,7 +621,7 @@ TEST_P(Mmt4dAbreast, StreamingRhs) {
 
 TEST_P(Mmt4dOnDecoded, FewSteps) {
   UK_SKIP_WITHOUT_LEVEL(GetParam().isa);
-  for (const uk_tile_row_t* row : rows_on_decoded(GetParam())) {
+  for (const uk_tile_row_t* row : rows_that(takes_decoded, GetParam())) {
     ASSERT_TRUE(uk::on_decoded_of_row(*row)->operand.is_lhs
                     ? uk::decodes_lhs_once(*row, 2)
                     : uk::decodes_rhs_once(*row, kLhsPanels, 2, cpu.data()))
@@ -658,7 +641,7 @@ TEST_P(Mmt4dOnDecoded, FewSteps) {
 // row of tiles, whose parts take turns in a matrix.
 TEST_P(Mmt4dOnDecoded, PartsOfK) {
   UK_SKIP_WITHOUT_LEVEL(GetParam().isa);
-  for (const uk_tile_row_t* row : rows_on_decoded(GetParam())) {
+  for (const uk_tile_row_t* row : rows_that(takes_decoded, GetParam())) {
     const uk_decoded_operand_t& operand = uk::on_decoded_of_row(*row)->operand;
     if (!operand.is_lhs) continue;
     const uk_tile_sizes_t tile = {row->m0, row->n0, row->k0};
@@ -675,7 +658,7 @@ TEST_P(Mmt4dOnDecoded, PartsOfK) {
 // too; and an RHS too large for the caches.
 TEST_P(Mmt4dOnDecoded, BlocksOfKAndOut) {
   UK_SKIP_WITHOUT_LEVEL(GetParam().isa);
-  for (const uk_tile_row_t* row : rows_on_decoded(GetParam())) {
+  for (const uk_tile_row_t* row : rows_that(takes_decoded, GetParam())) {
     const uk_index_t decoded_step = uk::on_decoded_of_row(*row)->operand.step_bytes;
     ASSERT_GT(decoded_step, 0) << row->symbol;
     ASSERT_LE(decoded_step, uk::kDecodedPanelBytes) << row->symbol;
@@ -865,8 +848,10 @@ TEST_P(Mmt4dTilesAtLevel, DoNotDependOnTheBlocksOfN) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Mmt4dAtLevel, ::testing::ValuesIn(types_at_levels(true)), test_name);
-INSTANTIATE_TEST_SUITE_P(All, Mmt4dAbreast, ::testing::ValuesIn(types_abreast()), test_name);
-INSTANTIATE_TEST_SUITE_P(All, Mmt4dOnDecoded, ::testing::ValuesIn(types_on_decoded()), test_name);
+INSTANTIATE_TEST_SUITE_P(All, Mmt4dAbreast,
+                         ::testing::ValuesIn(types_with_rows_that(reads_abreast)), test_name);
+INSTANTIATE_TEST_SUITE_P(All, Mmt4dOnDecoded,
+                         ::testing::ValuesIn(types_with_rows_that(takes_decoded)), test_name);
 #if !defined(__x86_64__)
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(Mmt4dOnDecoded);
 #endif

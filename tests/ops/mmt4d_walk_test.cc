@@ -52,7 +52,7 @@ Mmt4dWalk few_rows(uk_index_t m0, int step_cost, int panels) {
 }
 
 Mmt4dWalk abreast(Mmt4dWalk walk) {
-  walk.abreast = true;
+  walk.has_tile_abreast = true;
   return walk;
 }
 
@@ -69,8 +69,8 @@ Mmt4dWalk in_blocks_each_way(bool limited) {
 }
 
 // Of a step that costs this much, few_rows waits for memory, takes as long itself, or has more to
-// do.
-constexpr int kCheap = 16, kModerate = 48, kDear = 100;
+// do, or much more.
+constexpr int kCheap = 16, kModerate = 48, kDear = 100, kSlow = 200;
 
 TEST(Mmt4dWalk, GivesEachTileAllStepsInOrder) {
   std::vector<Mmt4dWalk> walks = {
@@ -79,7 +79,7 @@ TEST(Mmt4dWalk, GivesEachTileAllStepsInOrder) {
       few_rows(4, kCheap, 2),
       few_rows(4, kDear, 2),
       few_rows(1, kCheap, 2),
-      abreast(few_rows(1, kCheap, 1)),
+      abreast(few_rows(1, kSlow, 1)),
       abreast({1, 2 * kPanelsAbreast + 1, 100, 1, 4, 128, true, false, 0, 1}),
       // Blocks of each kind that do not divide what they cover, and no K at all.
       {37, 41, 5000, 16, 64, 128, true, false, 0, 1},
@@ -226,7 +226,7 @@ TEST(Mmt4dWalk, PrefetchesForOneRowWhereLoadsDoNotRunAhead) {
 // All panels but those that are left.
 TEST(Mmt4dWalk, TakesPanelsAbreast) {
   for (const uk_index_t n : {1, 2, 3, 5, 12}) {
-    Mmt4dWalk walk = abreast(few_rows(1, kCheap, 1));
+    Mmt4dWalk walk = abreast(few_rows(1, kSlow, 1));
     walk.n = n;
     const std::vector<TilesOfRhs> groups = groups_of(walk);
     ASSERT_EQ(static_cast<size_t>(n / kPanelsAbreast + n % kPanelsAbreast), groups.size());
@@ -237,9 +237,25 @@ TEST(Mmt4dWalk, TakesPanelsAbreast) {
   }
 }
 
+// From memory where a CPU says that this is sooner, or tiles are far slower than that.
+TEST(Mmt4dWalk, TakesPanelsAbreastWhereNoPrefetchIsMissed) {
+  for (const int step_cost : {kCheap, kDear, kSlow}) {
+    Mmt4dWalk walk = few_rows(1, step_cost, 1);
+    EXPECT_EQ(1, groups_of(walk)[0].panels);
+    walk.has_tile_abreast = true;
+    EXPECT_EQ(step_cost == kSlow ? kPanelsAbreast : 1, groups_of(walk)[0].panels);
+    walk.reads_ahead = true;
+    EXPECT_EQ(kPanelsAbreast, groups_of(walk)[0].panels);
+    walk.reads_ahead = false;
+    walk.n = kPanelsAbreast;
+    ASSERT_FALSE(walk.rhs_streams());
+    EXPECT_EQ(kPanelsAbreast, groups_of(walk)[0].panels);
+  }
+}
+
 // The next ones of those that are left, of an RHS from memory.
 TEST(Mmt4dWalk, PrefetchesNoPanelsAbreast) {
-  Mmt4dWalk walk = abreast(few_rows(1, kCheap, 1));
+  Mmt4dWalk walk = abreast(few_rows(1, kSlow, 1));
   walk.n = (walk.n + kPanelsAbreast) / kPanelsAbreast * kPanelsAbreast + 2;
   for (const TilesOfRhs& tiles : groups_of(walk)) {
     EXPECT_EQ(tiles.panels == 1, tiles.prefetch_rhs);
