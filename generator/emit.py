@@ -110,9 +110,11 @@ class BlockShape:
         p = self.p
         out_bytes = _out_bytes(self.plan)
         row_at = f"{first} + row_bytes" if row % p.acc_rows else first
-        columns = min(p.acc_columns, self.columns - vector * p.acc_columns)
-        return (_offset(row_at, vector * p.acc_columns * out_bytes), columns * out_bytes,
-                max(128, p.lanes * out_bytes * 8))
+        column, columns = vector * p.acc_columns, min(p.acc_columns, self.columns - vector * p.acc_columns)
+        if self.plan.results_lie_apart:
+            panel, column = divmod(column, self.plan.tile.n0)
+            row_at += f" + {panel} * out_panel_bytes" if panel > 0 else ""
+        return _offset(row_at, column * out_bytes), columns * out_bytes, max(128, p.lanes * out_bytes * 8)
 
     def _rows_of(self, acc_row: int) -> range:
         first = acc_row * self.p.acc_rows
@@ -790,6 +792,8 @@ class TileSource:
             found.append(_offset("row_sums", 4 * block.row))
         if plan.panels > 1:
             found.append("context.rhs_panel_bytes")
+        if plan.results_lie_apart:
+            found.append(f"context.out_panel_stride * {_out_bytes(plan)}")
         return ", ".join(found)
 
     @property

@@ -333,6 +333,11 @@ class Plan:
         return self.stages_for_blocks and self.primitive.numerics.endswith("f32acc")
 
     @property
+    def results_lie_apart(self) -> bool:
+        """Whether a row's results of a panel are not followed by those of the next one."""
+        return self.panels > 1 and self.tile.m0 > 1
+
+    @property
     def vector_columns(self) -> int:
         """Of a vector of operands."""
         return self.primitive.operand_lanes // self.spread
@@ -614,16 +619,19 @@ _WORTH_READING_ABREAST = 0.9  # likewise, of the cycles on one panel after the o
 
 
 def plan_abreast(plan: Plan) -> Plan | None:
-    """How a tile of one row is computed on several RHS panels at once, whose sums do not wait for each other; None if
+    """How a tile of few sums is computed on several RHS panels at once, whose sums do not wait for each other; None if
     that would not be worth it, or their columns do not fit one block. Not where something goes on ahead of the dots or
-    beside them, nor where dots take vectors of rows, as Arm's do: its tiles of one row are written by hand."""
+    beside them, nor where dots take vectors of rows, as Arm's do: its tiles of few sums are written by hand."""
     tile, p = plan.tile, plan.primitive
-    if tile.m0 > 1 or plan.stages_rhs or p.sums_rows or p.vectors_of_rows or tile.n0 % plan.vector_columns != 0:
+    if plan.stages_rhs or p.sums_rows or p.vectors_of_rows or tile.n0 % plan.vector_columns != 0:
         return None
     found = _plan(tile, p, plan.spread, stages_rhs=False, panels=PANELS_ABREAST)
+    if found.results_lie_apart and (tile.n0 % p.acc_columns != 0 or found.f32_scratch):
+        return None
     is_worth_it = found.cycles < _WORTH_READING_ABREAST * PANELS_ABREAST * plan.cycles
-    # Of so many vectors that decode in turns, GCC loads one ahead.
-    fits = len(found.blocks) == 1 and found.registers < p.isa.registers
+    # Of so many vectors that are decoded in turns, GCC begins with one ahead; with two of many parts for several rows.
+    ahead = 0 if p.decode_cost.total == 0 else 2 if p.parts > 2 and tile.m0 > 1 else 1
+    fits = len(found.blocks) == 1 and found.registers + ahead <= p.isa.registers
     return found if is_worth_it and fits else None
 
 

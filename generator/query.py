@@ -16,7 +16,8 @@ from typing import Iterable
 from generator import library
 from generator.library import Level
 from generator.model import BITS, TYPES, MatmulType, RequestError, Tile
-from generator.plan import PANELS_ABREAST, SPLITTABLE, can_decode_rhs_once, make_plan, plan_on_decoded_rhs
+from generator.plan import (PANELS_ABREAST, SPLITTABLE, can_decode_rhs_once, make_plan, plan_abreast,
+                            plan_on_decoded_rhs)
 from generator.select import choose_primitive
 from generator.tiles import Row, table
 from generator.tiles_json import read_rows
@@ -37,7 +38,8 @@ _SLOW = 4  # times as long: a dot of the one level that CPUs are slow at
 _FEW_ROWS_OF_TILES, _MOSTLY_PADDING = 3, 16
 _ROWS_OF_TALL, _TALL = 17, 1.125
 _READS_AHEAD = "READS_AHEAD"  # the tail of UK_CPU_FIELD7_X86_64_READS_AHEAD
-_ALONE, _VECTORS_ABREAST, _WIDE_VECTORS_ABREAST = 1.25, 2, 4
+_ALONE, _FEW_SUMS = 1.375, 4  # kFewSums: ukernel/tile.h
+_ROUNDING_TEMPORARIES = {(16, "f16f16f16"): 6, (16, "bf16bf16bf16"): 8, (32, "f16f16f16"): 4, (32, "bf16bf16bf16"): 15}
 _STREAM_BYTES, _MEMORY_BYTES, _LEFT_OVER = 4 << 20, 2, 0.125  # ukernel/internal.h, query_tile_sizes.cc
 
 
@@ -235,7 +237,7 @@ def _cost_of_tiles(tile: Tile, level: Level, decoded_for: int) -> int:
 
 @cache
 def step_cost(row: Row, wide: bool, decoded_for: int = 0, abreast: bool = False) -> int:
-    """With a number of panels other than 0, those of the operand that it decodes are decoded once for so many
+    """On one RHS panel. With a number of panels other than 0, those of the operand that it decodes are decoded once for so many
     of the other; or steps are of several RHS panels abreast."""
     tile = row.tile
     assert isinstance(tile, Tile)
@@ -245,7 +247,8 @@ def step_cost(row: Row, wide: bool, decoded_for: int = 0, abreast: bool = False)
     lhs_bits, rhs_bits, lane_bits = BITS[tile.type.lhs], BITS[tile.type.rhs], _lane_bits(row, level)
     vector_bits = level.vector_bytes * 8
     per_columns_instruction = _PER_INSTRUCTION if level.lhs_by_lane else _PER_COLUMNS_INSTRUCTION
-    vectors = -(-tile.n0 * lane_bits // vector_bits)
+    panels = PANELS_ABREAST if abreast else 1
+    vectors = panels * -(-tile.n0 * lane_bits // vector_bits)
     dot = _dot(row, level, wide, decoded_for > 0)
     dots = tile.k0 // dot.k
     registers = level.vector_registers - dot.temporaries
@@ -257,16 +260,18 @@ def step_cost(row: Row, wide: bool, decoded_for: int = 0, abreast: bool = False)
     # The blocks of ukernel/tile.h, whose accumulators fit the registers.
     most_rows = (registers - part - 1) // part
     blocks = tile.m0 if most_rows < 1 else -(-tile.m0 // most_rows)
+    if abreast:  # only where all panels fit one block
+        parts, part, blocks = 1, vectors, 1
 
     def bits_read(rows: int) -> int:
         row_bits = lhs_bits * tile.k0
         panel_bits = tile.m0 * row_bits
         line = min(panel_bits, _LINE_BITS)
         rows_bits = max(rows * row_bits, line) if rows_staging() else (panel_bits + (blocks - 1) * line) // blocks
-        columns_bits = -(-tile.n0 // parts) * rhs_bits * tile.k0
+        columns_bits = -(-panels * tile.n0 // parts) * rhs_bits * tile.k0
         return rows_bits + columns_bits * (blocks + 1) // (2 * blocks)
 
-    chain = dot.chain * dots // (PANELS_ABREAST if abreast else 1)
+    chain = dot.chain * dots
 
     def block_cost(rows: int, columns_staged: bool) -> int:
         row_instructions = -(-rows // dot.rows) * dot.rows * dot.instructions
@@ -317,9 +322,32 @@ def step_cost(row: Row, wide: bool, decoded_for: int = 0, abreast: bool = False)
     if decoded_for:
         return cost_of_blocks(True) + columns_staging // (2 * decoded_for)
     plain = cost_of_blocks(False)
+    if abreast:
+        return plain // panels
     if row.origin == "hand" or level.lhs_by_lane or dot.columns_instructions == 0:
         return plain
     return min(plain, cost_of_blocks(True) + columns_staging)
+
+
+@cache
+def reads_abreast(row: Row) -> bool:
+    """Whether the library's tile for x86-64 can take several RHS panels at once: by hand those of few sums, where
+    several of each result do not take turns and registers are enough (arch/x86_64/mmt4d_tile.h)."""
+    tile = row.tile
+    assert isinstance(tile, Tile)
+    if row.origin != "hand":
+        return plan_abreast(make_plan(tile, choose_primitive(tile))) is not None
+    level = library.levels(tile.arch)[tile.isa]
+    dot = _dot(row, level, False, False)
+    temporaries = 0 if level.bf16_dot else dot.instructions > 1
+    if row.numerics == "round_each_step":
+        temporaries = _ROUNDING_TEMPORARIES[level.vector_registers, tile.type.name]
+    vectors = tile.n0 * max(BITS[tile.type.out], 32) // (8 * level.vector_bytes)
+    all_vectors = PANELS_ABREAST * vectors
+    ahead = tile.m0 > 1 and dot.columns_instructions > 0
+    operands = tile.m0 + 1 if 1 < tile.m0 < all_vectors else all_vectors + ahead + 1
+    return (tile.m0 * vectors <= _FEW_SUMS and level.byte_dot == 0
+            and tile.m0 * all_vectors + operands + temporaries <= level.vector_registers)
 
 
 def _order(row: Row, arch: str, cpu: str, m: int, n: int, k: int) -> tuple:
@@ -338,11 +366,9 @@ def _order(row: Row, arch: str, cpu: str, m: int, n: int, k: int) -> tuple:
     rhs_bytes = float(tile.n0 * tile.k0 * BITS[tile.type.rhs] // 8)
     rhs_steps = tiles(n, tile.n0) * tiles(k, tile.k0)
     streams = rhs_steps * rhs_bytes >= _STREAM_BYTES
-    gains = (streams and m == 1 and rhs_panels >= PANELS_ABREAST and row.numerics != "round_each_step"
+    gains = (streams and 0 < m <= _FEW_SUMS and rhs_panels >= PANELS_ABREAST
              and _READS_AHEAD in level_of_cpu(arch, cpu))
-    vectors = _VECTORS_ABREAST if BITS[tile.type.rhs] < 32 else _WIDE_VECTORS_ABREAST
-    is_narrow = tile.n0 * max(BITS[tile.type.out], 32) <= vectors * 8 * level.vector_bytes
-    abreast = gains and tile.m0 == 1 and is_narrow
+    abreast = gains and lhs_panels == 1 and reads_abreast(row)
     step = step_cost(row, is_wide(arch, cpu), decoded_for, abreast)
     mostly_pads = level.tile_steps > 1 and 0 < m <= _FEW_ROWS_OF_TILES
     step *= (_SLOW if _is_slow(row, level_of_cpu(arch, cpu)) else 1) * (_MOSTLY_PADDING if mostly_pads else 1)

@@ -101,7 +101,7 @@ inline bool l3_feeds_tiles(const uint64_t* cpu_data) {
   return least_of_levels(cpu_data, &VectorUnit::l3_feeds) == 2;
 }
 
-// Whether the CPU says that reads of one row are slower beside prefetches, and faster in several
+// Whether the CPU says that reads of a few rows are slower beside prefetches, and faster in several
 // sequences.
 inline bool cpu_reads_ahead([[maybe_unused]] const uint64_t* cpu_data) {
 #ifdef __x86_64__

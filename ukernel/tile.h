@@ -92,7 +92,9 @@ struct uk_tile_context_t {
   char* decoded = nullptr;
   char* row_sums = nullptr;
   bool fills_decoded = false, fills_row_sums = false;
-  uk_index_t rhs_panel_bytes = 0;  // of a tile on panels abreast: from one to the next
+  // Of a tile on panels abreast: from one to the next, and elements from its results to those of
+  // the next.
+  uk_index_t rhs_panel_bytes = 0, out_panel_stride = 0;
 };
 
 // Of a tile of so many columns that is called by its symbol.
@@ -121,12 +123,13 @@ struct uk_tile_on_decoded_t {
   uk_mmt4d_strided_tile_fn* function;
   uk_decoded_operand_t operand;
 };
-// Of a tile of one row, whose few sums would wait for each other, there may be one for so many RHS
-// panels at once, step by step, whose results are one row of OUT; null where there is none. It also
-// has more of the RHS on its way from memory than one that reads a single sequence. On Zen 3 a row
-// by panels of 16 columns takes 1.1 to 2.3 times as long one by one from L2, 1.2 to 1.5 times from
-// memory, and 1.03 to 1.1 times by two at a time.
+// Of a tile of few vectors of sums, which would wait for each other, there may be one for so many
+// RHS panels at once, step by step; null where there is none. It also has more of the RHS on its
+// way from memory than one that reads a single sequence. On Zen 3 one or two rows by panels of 16
+// columns take 1.1 to 2.3 times as long one by one from L2, 1.1 to 1.5 times from memory, and a row
+// 1.03 to 1.1 times by two at a time.
 constexpr int kPanelsAbreast = 3;
+constexpr int kFewSums = 4;  // in tiles by hand; of generated ones their plan says
 struct uk_tile_forms_t {
   uk_tile_on_decoded_t on_decoded;
   uk_mmt4d_strided_tile_fn* abreast;

@@ -142,7 +142,7 @@ Dot dot_of(const uk_tile_row_t& row, const Mmt4dType& type, const VectorUnit& un
 
 int rounded_up(int a, int b) { return (a + b - 1) / b; }
 
-// One k step of a tile. Costs are in quarter cycles.
+// One k step of a tile, on one RHS panel. Costs are in quarter cycles.
 class Step {
  public:
   Step(const uk_tile_row_t& row, const Mmt4dType& type, const VectorUnit& unit, bool wide,
@@ -152,11 +152,16 @@ class Step {
         unit_(unit),
         wide_(wide),
         decoded_for_(decoded_for),
-        abreast_(abreast),
+        panels_(abreast ? kPanelsAbreast : 1),
         dot_(dot_of(row, type, unit, wide, decoded_for > 0)),
         dots_(row.k0 / dot_.k),
         lane_bits_(lane_bits(row, type, unit)),
-        vectors_(rounded_up(row.n0 * lane_bits_, vector_bits())) {
+        vectors_(panels_ * rounded_up(row.n0 * lane_bits_, vector_bits())) {
+    if (abreast) {  // only where all panels fit one block
+      parts_ = blocks_ = 1;
+      part_ = vectors_;
+      return;
+    }
     // Parts of the columns whose accumulators for one row fit the registers, then blocks of rows.
     // One row multiplies one vector of columns after the other. Of several dots, the columns and
     // the row of one are there beside what they are taken from; or, of more than two that are
@@ -172,6 +177,7 @@ class Step {
 
   int cost() const {
     if (unit_.tile_steps > 0) return cost_of_tiles();
+    if (panels_ > 1) return cost_of_blocks(false) / panels_;
     if (decoded_for_ > 0) return cost_of_blocks(true) + columns_staging() / (2 * decoded_for_);
     const int plain = cost_of_blocks(false);
     if (row_.origin == UK_ORIGIN_HAND || unit_.lhs_by_lane || dot_.columns_instructions == 0) {
@@ -255,7 +261,7 @@ class Step {
     if (part_ == 1) loads += loads / kLoneVectorLoads;
     const int most = ports > loads ? ports : loads, least = ports > loads ? loads : ports;
     const int busy = wide_ ? most : most + least / kOverlap;
-    const int chain = dot_.chain * dots_ / (abreast_ ? kPanelsAbreast : 1);
+    const int chain = dot_.chain * dots_;
     // Where rows are staged, few steps at a time, and there is little else, a wide core notices
     // too.
     const int loop = wide_ && (decoded_for_ == 0 || rows_staging() == 0) ? 0 : kPerLoop;
@@ -272,7 +278,7 @@ class Step {
     const int rows_bits = rows_staging() == 0      ? (panel_bits + (blocks_ - 1) * line) / blocks_
                           : rows * row_bits > line ? rows * row_bits
                                                    : line;
-    const int columns_bits = rounded_up(row_.n0, parts_) * type_.rhs_bits * row_.k0;
+    const int columns_bits = rounded_up(panels_ * row_.n0, parts_) * type_.rhs_bits * row_.k0;
     return rows_bits + columns_bits * (blocks_ + 1) / (2 * blocks_);
   }
 
@@ -281,7 +287,7 @@ class Step {
   const VectorUnit& unit_;
   const bool wide_;
   const uk_index_t decoded_for_;
-  const bool abreast_;
+  const int panels_;
   const Dot dot_;
   const int dots_, lane_bits_, vectors_;
   int parts_, part_, blocks_;

@@ -161,12 +161,16 @@ UK_INLINE void block(char* out, uk_index_t row_bytes, const char* lhs, const cha
   constexpr int kRow = P::kAccRows * uk::block_first_row(kTileAccRows, kBlocks, kBlock);
   constexpr int kEnd = P::kAccRows * uk::block_first_row(kTileAccRows, kBlocks, kBlock + 1);
   constexpr int kOutRows = (kEnd < M0 ? kEnd : M0) - kRow;
-  constexpr int kVectorBytes = P::kLanes * P::kOutBytes;
+  constexpr int kVectorBytes = P::kLanes * P::kOutBytes, kPanelVectors = N0 / P::kLanes;
   constexpr int kRows = (kOutRows + P::kAccRows - 1) / P::kAccRows,
                 kVectors = kPanels * N0 / P::kLanes;
   constexpr int kAccRows = kOutRows < P::kAccRows ? kOutRows : P::kAccRows;
   static_assert(kOutRows % kAccRows == 0, "accumulators of as many rows each");
   const uk_index_t acc_bytes = P::kAccRows * row_bytes;
+  const uk_index_t panel_bytes = kPanels > 1 ? context.out_panel_stride * P::kOutBytes : 0;
+  const auto vector_of = [&](auto row, int j) UK_INLINE_LAMBDA {
+    return row + j / kPanelVectors * panel_bytes + j % kPanelVectors * kVectorBytes;
+  };
   out += kRow * row_bytes;
   lhs += kRow * P::kLhsBytes;
   typename P::Acc acc[kRows][kVectors];
@@ -175,7 +179,7 @@ UK_INLINE void block(char* out, uk_index_t row_bytes, const char* lhs, const cha
     UK_UNROLL for (int i = 0; i < kRows; ++i) {
       if (i > 0) row += acc_bytes;
       UK_UNROLL for (int j = 0; j < kVectors; ++j) {
-        acc[i][j] = P::template load_out<kAccRows>(row + j * kVectorBytes, row_bytes);
+        acc[i][j] = P::template load_out<kAccRows>(vector_of(row, j), row_bytes);
       }
     }
   } else {
@@ -195,7 +199,7 @@ UK_INLINE void block(char* out, uk_index_t row_bytes, const char* lhs, const cha
   UK_UNROLL for (int i = 0; i < kRows; ++i) {
     if (i > 0) out = next_row(out, acc_bytes);
     UK_UNROLL for (int j = 0; j < kVectors; ++j) {
-      P::template store_out<kAccRows>(out + j * kVectorBytes, row_bytes, acc[i][j]);
+      P::template store_out<kAccRows>(vector_of(out, j), row_bytes, acc[i][j]);
     }
   }
 }
@@ -217,14 +221,17 @@ constexpr uk_decoded_operand_t decoded_operand() {
   return {0};
 }
 
-// Where a row's dots would wait for each other: for 1x8 of f32 LLVM's models of Neoverse N1 and V1
-// have 0.67 cycles an FMLA on three panels, and 2 on one. Compilers load all columns of a step.
+// Where the dots of few sums would wait for each other: for 1x8 of f32 LLVM's models of Neoverse N1
+// and V1 have 0.67 cycles an FMLA on three panels, and 2 on one. Compilers load all columns of a
+// step.
 template <class P, int M0, int N0>
 constexpr bool reads_abreast() {
   constexpr int kVectors = kPanelsAbreast * N0 / P::kLanes;
   constexpr int kColumnRegisters = sizeof(decltype(P::load_rhs(nullptr))) / sizeof(uint8x16_t);
-  constexpr int kNeeded = kVectors * (P::kAccRegisters + kColumnRegisters) + 1;
-  return M0 == 1 && kNeeded <= kRegisters - P::kTemporaries;
+  constexpr int kRows = (M0 + P::kAccRows - 1) / P::kAccRows;
+  constexpr int kNeeded = kVectors * (kRows * P::kAccRegisters + kColumnRegisters) + 1;
+  return kRows * N0 / P::kLanes * P::kAccRegisters <= kFewSums &&
+         kNeeded <= kRegisters - P::kTemporaries;
 }
 
 template <class P, int M0, int N0, int K0, uk::TileForm kForm>
@@ -233,9 +240,9 @@ UK_INLINE void mmt4d_tile(void* out, const void* lhs, const void* rhs, uk_index_
   static_assert(K0 == P::kK0, "one dot per k step");
   static_assert(N0 % P::kLanes == 0, "whole vectors");
   if constexpr (kForm == uk::TileForm::kAbreast) {
-    block<P, 1, N0, 1, 0, 0, kPanelsAbreast>(static_cast<char*>(out), 0,
-                                             static_cast<const char*>(lhs),
-                                             static_cast<const char*>(rhs), k1, flags, context);
+    block<P, M0, N0, 1, 0, 0, kPanelsAbreast>(
+        static_cast<char*>(out), context.out_stride * P::kOutBytes, static_cast<const char*>(lhs),
+        static_cast<const char*>(rhs), k1, flags, context);
   } else {
     static_assert(kForm == uk::TileForm::kPlain, "no tile decodes an operand");
     constexpr int kAccRows = (M0 + P::kAccRows - 1) / P::kAccRows;

@@ -220,6 +220,14 @@ constexpr int kPanelRhsBytes<Decoded<P>> = P::kRhsBytes;
 template <class P>
 constexpr int kPanelRhsBytes<Staged<P>> = kPanelRhsBytes<P>;
 
+// Of several panels abreast: whether a step loads its rows, and then the columns a vector at a
+// time, instead of the columns and then a row at a time, which takes more registers if rows are
+// fewer.
+template <class P>
+constexpr bool loads_rows_first(int rows, int vectors) {
+  return !P::kPairsDots && rows > 1 && rows < vectors;
+}
+
 // k1 steps on a block's accumulators, of each sum of its results; a step's rows are kStride bytes
 // from the next one's. Of more columns than N0, each N0 are in the next of panels panel_bytes
 // apart. `sums` is of kSumsRows, for kSummedRows rows, if there are any. One of kPrefetchBlocks
@@ -234,10 +242,30 @@ UK_INLINE void k_steps(typename P::Acc (&accs)[Sums][Rows][Vectors], typename P:
     if constexpr (kPrefetchBlocks > 0) {
       prefetch<kPrefetchBlocks, N0 * kPanelRhsBytes<P>>(ahead);
     }
-    decltype(P::load_rhs(rhs)) columns[Vectors];
-    UK_UNROLL for (int j = 0; j < Vectors; ++j) {
+    const auto load_columns = [&](int j) UK_INLINE_LAMBDA {
       const char* const panel = rhs + j / kPanelVectors * panel_bytes;
-      columns[j] = P::load_rhs(panel + j % kPanelVectors * P::kLanes * P::kRhsBytes);
+      return P::load_rhs(panel + j % kPanelVectors * P::kLanes * P::kRhsBytes);
+    };
+    using Columns = decltype(P::load_rhs(rhs));
+    if constexpr (Vectors > kPanelVectors && loads_rows_first<P>(Rows, Vectors)) {
+      decltype(P::broadcast_lhs(lhs)) rows[Rows];
+      UK_UNROLL for (int i = 0; i < Rows; ++i) rows[i] = P::broadcast_lhs(lhs + i * P::kRowBytes);
+      UK_UNROLL for (int j = 0; j < Vectors; ++j) {
+#ifdef __clang__
+        // It would begin to decode the next ones ahead: bf16 2x16x1 took 1.7 times as long on AVX2.
+        if constexpr (P::kDecodesRhs) load_behind();
+#endif
+        Columns columns = load_columns(j);
+        if constexpr (Rows == 2) columns = loaded_once(columns);
+        UK_UNROLL for (int i = 0; i < Rows; ++i) acc[i][j] = P::dot(acc[i][j], rows[i], columns);
+      }
+      lhs += kStride;
+      rhs += N0 * P::kRhsBytes;
+      return;
+    }
+    Columns columns[Vectors];
+    UK_UNROLL for (int j = 0; j < Vectors; ++j) {
+      columns[j] = load_columns(j);
       if constexpr (Rows == 2) columns[j] = loaded_once(columns[j]);
     }
     if constexpr (kSummedRows > 0) sums = P::template sum_rows<kSummedRows>(sums, lhs);
@@ -338,7 +366,11 @@ UK_INLINE void block(char* out, uk_index_t row_bytes, const char* lhs, const cha
   constexpr int kRow = uk::block_first_row(M0, kBlocks, kBlock);
   constexpr int kRows = uk::block_first_row(M0, kBlocks, kBlock + 1) - kRow;
   constexpr int kVectors = kPanels * N0 / P::kLanes;
-  constexpr int kVectorBytes = P::kLanes * P::kOutBytes;
+  constexpr int kVectorBytes = P::kLanes * P::kOutBytes, kPanelVectors = N0 / P::kLanes;
+  const uk_index_t panel_bytes = kPanels > 1 ? context.out_panel_stride * P::kOutBytes : 0;
+  const auto vector_of = [&](auto row, int j) UK_INLINE_LAMBDA {
+    return row + j / kPanelVectors * panel_bytes + j % kPanelVectors * kVectorBytes;
+  };
   out += kRow * row_bytes;
   lhs += kRow * P::kRowBytes;
   constexpr int kSums = sums_of_result<P>(kRows, kVectors);
@@ -348,7 +380,7 @@ UK_INLINE void block(char* out, uk_index_t row_bytes, const char* lhs, const cha
     const char* row = out;
     UK_UNROLL for (int i = 0; i < kRows; ++i) {
       if (i > 0) row = next_row(row, row_bytes);
-      UK_UNROLL for (int j = 0; j < kVectors; ++j) acc[i][j] = P::load_out(row + j * kVectorBytes);
+      UK_UNROLL for (int j = 0; j < kVectors; ++j) acc[i][j] = P::load_out(vector_of(row, j));
     }
   } else {
     UK_UNROLL for (int i = 0; i < kRows; ++i) {
@@ -383,7 +415,7 @@ UK_INLINE void block(char* out, uk_index_t row_bytes, const char* lhs, const cha
   if constexpr (P::kSumsRows) P::subtract_sums(acc, sums + kRow * kLaneBytes);
   UK_UNROLL for (int i = 0; i < kRows; ++i) {
     if (i > 0) out = next_row(out, row_bytes);
-    UK_UNROLL for (int j = 0; j < kVectors; ++j) P::store_out(out + j * kVectorBytes, acc[i][j]);
+    UK_UNROLL for (int j = 0; j < kVectors; ++j) P::store_out(vector_of(out, j), acc[i][j]);
   }
 }
 
@@ -508,12 +540,15 @@ UK_INLINE void tile_of_decoded_rhs(void* out, const void* lhs, const void* rhs, 
 
 // ---------------------------------------------------------------- RHS panels abreast
 
-// Where a row's dots would wait for each other.
+// Where the dots of few sums would wait for each other.
 template <class P, int M0, int N0>
 constexpr bool reads_abreast() {
   constexpr int kVectors = kPanelsAbreast * N0 / P::kLanes;
-  return M0 == 1 && !P::kSplitsSums && !P::kSumsRows &&
-         2 * kVectors + 1 <= P::kRegisters - P::kTemporaries;
+  // Of columns that are decoded for several rows GCC begins with the next vector ahead.
+  constexpr int kColumns = kVectors + (P::kDecodesRhs && M0 > 1 ? 1 : 0);
+  constexpr int kOperands = loads_rows_first<P>(M0, kVectors) ? M0 + 1 : kColumns + 1;
+  return !P::kSplitsSums && !P::kSumsRows && M0 * N0 / P::kLanes <= kFewSums &&
+         M0 * kVectors + kOperands <= P::kRegisters - P::kTemporaries;
 }
 
 template <class P, int M0, int N0, int K0, uk::TileForm kForm>
@@ -521,9 +556,9 @@ UK_INLINE void mmt4d_tile(void* out, const void* lhs, const void* rhs, uk_index_
                           uint32_t flags, const uk_tile_context_t& context) {
   if constexpr (kForm == uk::TileForm::kAbreast) {
     static_assert(!P::kSumsRows, "there would be no room for the sums");
-    block<P, 1, N0, 1, 0, 0, kPanelsAbreast>(
-        static_cast<char*>(out), 0, static_cast<const char*>(lhs), static_cast<const char*>(rhs),
-        k1, flags, context, nullptr);
+    block<P, M0, N0, 1, 0, 0, kPanelsAbreast>(
+        static_cast<char*>(out), context.out_stride * P::kOutBytes, static_cast<const char*>(lhs),
+        static_cast<const char*>(rhs), k1, flags, context, nullptr);
   } else if constexpr (kForm == uk::TileForm::kOnDecoded) {
     tile_of_decoded_rhs<P, M0, N0, K0>(out, lhs, rhs, k1, flags, context);
   } else {

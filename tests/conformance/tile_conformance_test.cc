@@ -87,14 +87,14 @@ class TileFormsCheck {
     for (const auto& kind : uk_conformance::data_kinds(type_, row_.k0, row_.numerics)) {
       if (kind.name == "specials" || kind.name == "all encodings" || kind.name == "large") continue;
       for (const uint32_t flags : {0u, UK_MMT4D_ACCUMULATE}) {
-        for (const int64_t gap : {0, 40}) {
+        for (const bool loose : {false, true}) {
           for (const bool backwards : {false, true}) {
             for (const auto edge :
                  {uk_conformance::Placement::start, uk_conformance::Placement::end}) {
               SCOPED_TRACE("abreast: k1 " + std::to_string(steps) + ", flags " +
-                           std::to_string(flags) + ", gap " + std::to_string(gap) +
-                           (backwards ? ", backwards, " : ", ") + kind.name);
-              run_abreast(steps, flags, gap, backwards, edge, kind);
+                           std::to_string(flags) + (loose ? ", loose, " : ", ") +
+                           (backwards ? "backwards, " : "") + kind.name);
+              run_abreast(steps, flags, loose, backwards, edge, kind);
               if (testing::Test::HasFailure()) return;
             }
           }
@@ -103,42 +103,61 @@ class TileFormsCheck {
     }
   }
 
-  // Of panels with a gap between each two, the first of which may be the last in memory.
-  void run_abreast(uk_index_t steps, uint32_t flags, int64_t gap, bool backwards,
+  // Of panels one behind the other and results that are tiles, or loose: of panels with a gap
+  // between each two, and results in a matrix. The first panel may be the last in memory.
+  void run_abreast(uk_index_t steps, uint32_t flags, bool loose, bool backwards,
                    uk_conformance::Placement::Edge edge, const uk_conformance::DataKind& kind) {
     const bool accumulates = (flags & UK_MMT4D_ACCUMULATE) != 0;
+    const size_t gap = loose ? 40 : 0;
     uk_conformance::Random random(7);
-    Bytes lhs, rhs, before;
-    int64_t panel_bytes = 0;
+    Bytes lhs, rhs, tiles;
+    size_t panel_bytes = 0;
     for (int panel = 0; panel < kPanelsAbreast; ++panel) {
-      uk_conformance::Problem problem(type_, 1, row_.n0, row_.k0, steps, accumulates);
+      uk_conformance::Problem problem(type_, row_.m0, row_.n0, row_.k0, steps, accumulates);
       kind.fill(problem, random, row_.numerics, kind.variant);
       lhs = problem.lhs.bytes();
-      panel_bytes = static_cast<int64_t>(problem.rhs.bytes().size());
-      if (panel > 0) rhs.insert(rhs.end(), static_cast<size_t>(gap), 0xFF);
+      panel_bytes = problem.rhs.bytes().size();
+      if (panel > 0) rhs.insert(rhs.end(), gap, 0xFF);
       rhs.insert(rhs.end(), problem.rhs.bytes().begin(), problem.rhs.bytes().end());
       const Bytes& out = problem.out.bytes();
-      before.insert(before.end(), out.begin(), out.end());
+      tiles.insert(tiles.end(), out.begin(), out.end());
     }
-    const int64_t distance = (panel_bytes + gap) * (backwards ? -1 : 1);
+    const auto distance = static_cast<int64_t>(panel_bytes + gap) * (backwards ? -1 : 1);
     const int64_t first = backwards ? -distance * (kPanelsAbreast - 1) : 0;
+    uk_tile_context_t context = {row_.n0};
+    context.rhs_panel_bytes = distance;
+    context.out_panel_stride = uk_index_t{row_.m0} * row_.n0;
+    if (loose) {
+      context.out_stride = kPanelsAbreast * row_.n0 + 3;
+      context.out_panel_stride = row_.n0;
+    }
+    const int64_t tile_bytes = row_.m0 * row_bytes_;
+    const int64_t out_panel_bytes = context.out_panel_stride * bits_of(type_.out) / 8;
+    const int64_t stride_bytes = context.out_stride * bits_of(type_.out) / 8;
+    const auto copy_tiles = [&](const uint8_t* from, Bytes* matrix) {
+      for (int panel = 0; panel < kPanelsAbreast; ++panel) {
+        copy_rows(from + panel * tile_bytes, stride_bytes, panel * out_panel_bytes, matrix);
+      }
+    };
+    const int64_t last =
+        (row_.m0 - 1) * stride_bytes + (kPanelsAbreast - 1) * out_panel_bytes + row_bytes_;
+    Bytes before(static_cast<size_t>(last), 0xFF), expected = before;
+    if (accumulates) copy_tiles(tiles.data(), &before);
     lhs_.place(lhs, {edge, 0}, GuardedBuffer::read_only);
     rhs_.place(rhs, {edge, 0}, GuardedBuffer::read_only);
-    out_.place(before, {edge, 0}, GuardedBuffer::writable);
+    out_.place(tiles, {edge, 0}, GuardedBuffer::writable);
     matrix_.place(before, {edge, 0}, GuardedBuffer::writable);
-    uk_tile_context_t context = {kPanelsAbreast * row_.n0};
-    context.rhs_panel_bytes = distance;
     const auto tile = reinterpret_cast<uk_mmt4d_tile_fn*>(row_.function);
     ASSERT_EQ("", catcher_.run([&] {
       for (int panel = 0; panel < kPanelsAbreast; ++panel) {
-        tile(out_.data() + panel * row_bytes_, lhs_.data(), rhs_.data() + first + panel * distance,
+        tile(out_.data() + panel * tile_bytes, lhs_.data(), rhs_.data() + first + panel * distance,
              steps, flags);
       }
       uk::tile_abreast_of_row(row_)(matrix_.data(), lhs_.data(), rhs_.data() + first, steps, flags,
                                     context);
     }));
-    EXPECT_EQ(Bytes(out_.data(), out_.data() + out_.size()),
-              Bytes(matrix_.data(), matrix_.data() + matrix_.size()));
+    copy_tiles(out_.data(), &expected);
+    EXPECT_EQ(expected, Bytes(matrix_.data(), matrix_.data() + matrix_.size()));
     EXPECT_EQ("", matrix_.damage_outside());
   }
 

@@ -1,7 +1,7 @@
 // Prints what the library says, for the tests of the Python that says the same:
 //   library_table rows                every row of the table with a tile function, one a line
 //   library_table on_decoded_rhs      the symbols of those that have a function for it, one a line
-//   library_table generated_abreast   likewise for several RHS panels, of generated ones
+//   library_table abreast             likewise for several RHS panels at once
 //   library_table queries             answers "<CPU> <type> <M> <N> <K> <m0> <n0> <k0> <skip>", the
 //                                     CPU being
 //                                     "<level>[+<level>][+slow_avx512bf16][+reads_ahead]"
@@ -65,11 +65,10 @@ void print_rows() {
   }
 }
 
-void print_generated_tiles_abreast() {
+void print_tiles_abreast() {
   for (size_t i = 0; i < uk_tile_count(); ++i) {
     const uk_tile_row_t& row = *uk_tile_at(i);
-    const bool is_generated = row.origin == UK_ORIGIN_GENERATED;
-    if (is_generated && uk::tile_abreast_of_row(row)) std::printf("%s\n", row.symbol);
+    if (uk::tile_abreast_of_row(row)) std::printf("%s\n", row.symbol);
   }
 }
 
@@ -137,12 +136,12 @@ int main(int argc, char** argv) {
     print_rows();
   } else if (mode == "on_decoded_rhs") {
     print_tiles_on_decoded_rhs();
-  } else if (mode == "generated_abreast") {
-    print_generated_tiles_abreast();
+  } else if (mode == "abreast") {
+    print_tiles_abreast();
   } else if (mode == "queries") {
     for (std::string line; std::getline(std::cin, line);) std::cout << answer(line) << "\n";
   } else {
-    std::cerr << "usage: library_table rows | on_decoded_rhs | generated_abreast | queries\n";
+    std::cerr << "usage: library_table rows | on_decoded_rhs | abreast | queries\n";
     return 2;
   }
   return 0;

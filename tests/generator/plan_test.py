@@ -133,7 +133,9 @@ class PlanTest(unittest.TestCase):
                                ("bf16bf16f32 1x16x2 avx2_fma", True),
                                ("bf16bf16f32 1x32x2 avx2_fma", False),  # for want of registers
                                ("s8s4s32 1x16x8 avx2_fma", False), ("s8s8s32 1x16x4 avx512_vnni", False),
-                               ("f16f16f16 1x32x1 avx512_fp16", True), ("f32f32f32 1x8x1 sse2", True)):
+                               ("f16f16f16 1x32x1 avx512_fp16", True), ("f32f32f32 1x8x1 sse2", True),
+                               ("f64f64f64 4x4x1 avx2_fma", True), ("f16f16f32 4x8x1 avx2_fma", False),
+                               ("f32f32f32 6x16x1 avx512_base", True), ("f32f32f32 6x32x1 avx512_base", False)):
             tile = parse_line(f"mmt4d {line}").tile("x86_64")
             self.assertEqual(plan_abreast(make_plan(tile, choose_primitive(tile))) is not None, expected, line)
 

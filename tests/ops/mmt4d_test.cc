@@ -591,9 +591,11 @@ TEST_P(Mmt4dAbreast, FewPanels) {
               const Case c = {row->flags | accumulate, 1, n, k, tile, strides, edge, "random"};
               check(c, cpu.data());
               if (strides == Strides::kZeroForInputs) continue;
-              for (const uk_index_t columns : std::set<uk_index_t>{n * tile.n0, n * tile.n0 - 1,
-                                                                   kPanelsAbreast * tile.n0 - 1}) {
-                check_unpacked(c, 1, columns, cpu.data());
+              for (const uk_index_t rows : std::set<uk_index_t>{tile.m0, tile.m0 - tile.m0 / 2}) {
+                for (const uk_index_t columns : std::set<uk_index_t>{
+                         n * tile.n0, n * tile.n0 - 1, kPanelsAbreast * tile.n0 - 1}) {
+                  check_unpacked(c, rows, columns, cpu.data());
+                }
               }
               if (HasFatalFailure()) return;
             }
@@ -736,7 +738,7 @@ TEST(Mmt4dTiles, DecodeTheLhsOnceForSeveralRhsPanels) {
 }
 #endif
 
-// Of one row whose sums would wait for each other, unless they would not fit.
+// Of few sums, which would wait for each other, unless they would not fit.
 TEST(Mmt4dTiles, ReadPanelsAbreast) {
   struct Expected {
     uint32_t type;
@@ -747,7 +749,10 @@ TEST(Mmt4dTiles, ReadPanelsAbreast) {
 #if defined(__x86_64__)
   constexpr Expected kExpected[] = {
       {UK_MMT4D_TYPE_F32F32F32, "avx2_fma", {1, 16, 1}, true},
-      {UK_MMT4D_TYPE_F32F32F32, "avx2_fma", {2, 16, 1}, false},
+      {UK_MMT4D_TYPE_F32F32F32, "avx2_fma", {2, 16, 1}, true},
+      {UK_MMT4D_TYPE_F32F32F32, "avx2_fma", {4, 8, 1}, true},
+      {UK_MMT4D_TYPE_F32F32F32, "avx2_fma", {4, 16, 1}, false},  // has sums enough
+      {UK_MMT4D_TYPE_F16F16F32, "avx2_fma", {4, 8, 1}, false},   // has no register to decode in
       {UK_MMT4D_TYPE_S8S8S32, "avx2_fma", {1, 16, 2}, true},
       {UK_MMT4D_TYPE_BF16BF16F32, "avx512_bf16", {1, 64, 2}, true},
       {UK_MMT4D_TYPE_S8S8S32, "avx512_vnni", {1, 32, 4}, false},  // has several sums a result
@@ -756,7 +761,8 @@ TEST(Mmt4dTiles, ReadPanelsAbreast) {
   constexpr Expected kExpected[] = {
       {UK_MMT4D_TYPE_F32F32F32, "neon", {1, 16, 1}, true},
       {UK_MMT4D_TYPE_F32F32F32, "neon", {1, 32, 1}, false},
-      {UK_MMT4D_TYPE_F32F32F32, "neon", {2, 8, 1}, false},
+      {UK_MMT4D_TYPE_F32F32F32, "neon", {2, 8, 1}, true},
+      {UK_MMT4D_TYPE_F32F32F32, "neon", {4, 8, 1}, false},
       {UK_MMT4D_TYPE_S8S8S32, "dotprod", {1, 16, 4}, true},
   };
 #endif
