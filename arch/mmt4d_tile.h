@@ -8,11 +8,9 @@
 
 namespace {
 
-// A streaming RHS is prefetched. A tile of one register block does so this far ahead of its reads,
-// in bytes: nearer than 16 KiB the requests in flight do not cover the memory's latency.
-constexpr int kPrefetchDistance = 16 << 10;
-// Into L2, which has room for a panel: with prefetches into L1 Emerald Rapids takes 4 to 10 %
-// longer, Zen 4 and Zen 5 as long. Nobody measured Arm's cores.
+// A streaming RHS is prefetched, by a tile of one register block so far ahead of its reads as the
+// context says. Into L2, which has room for a panel: with prefetches into L1 Emerald Rapids takes 4
+// to 10 % longer, Zen 4 and Zen 5 as long. Nobody measured Arm's cores.
 constexpr int kPrefetchLocality = 2;
 constexpr int kCacheLine = 64;
 
@@ -42,7 +40,7 @@ UK_INLINE Prefetch prefetch_start(const char* rhs, uk_index_t k1, int block,
     return {context.prefetch_from + steps * share * number, share};
   }
   constexpr uintptr_t kShare = (kStepBytes + kBlocks - 1) / kBlocks;
-  uintptr_t ahead = kPrefetchDistance;
+  uintptr_t ahead = context.prefetch_distance;
   if constexpr (kBlocks > 1) ahead = steps * kStepBytes + steps * kStepBytes / kBlocks * number;
   return {reinterpret_cast<uintptr_t>(rhs) + ahead, kShare};
 }

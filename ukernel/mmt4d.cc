@@ -237,6 +237,7 @@ void for_each_step(const uk_mmt4d_params_t& p, const Mmt4dType& type, const uk_t
     context.out_panel_stride = uk_index_t{p.m0} * p.n0;
   }
   const uk_index_t inner_panel_bytes = walk.m > 1 ? inner.stride * inner.bits / 8 : 0;
+  if (walk.reads_ahead && walk.outruns_memory()) context.prefetch_distance = kNearPrefetchDistance;
   walk.for_all_tiles([&](const TilesOfRhs& tiles) {
     const auto& [j, k, k1] = tiles.rhs;
     const char* const outer_panel = outer.panel(j, k);

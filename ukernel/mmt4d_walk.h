@@ -69,6 +69,7 @@ struct Mmt4dWalk {
 
   bool rhs_streams() const { return n * k * rhs_step_bytes >= kStreamBytes; }
   bool reads_rhs_once() const { return rhs_streams() && m == 1; }
+  bool outruns_memory() const { return rhs_step_bytes > kMemoryBytes * step_cost; }
 
   // One panel that is prefetched may come from memory sooner than several that are not, and nobody
   // measured it where a CPU says nothing; but tiles far slower than memory gain by more sums.
@@ -113,15 +114,14 @@ struct Mmt4dWalk {
     // times as long without prefetches, two rows by tiles of one up to 1.4; on Zen 3 f32, f64 and
     // s16 took 1.13 to 1.2 times as long with them, and types that are widened 1.2 times as long
     // without; on others nobody measured it.
-    const bool outruns = rhs_step_bytes > kMemoryBytes * step_cost;
-    const bool waits = reads_rhs_once() && panels > 1 && outruns;
+    const bool waits = reads_rhs_once() && panels > 1 && outruns_memory();
     const bool mostly_reads = rhs_step_bytes > kReadingBytes * step_cost;
     const bool side_by_side =
         waits && m0 > 1 && can_split_k && (mostly_reads || k * lhs_step_bytes >= kLongLhsBytes);
     const bool runs_ahead =
-        m0 == 1 &&
-        (reads_rhs_once() ? panels > 1 || (l3_feeds && mostly_reads) || (reads_ahead && outruns)
-                          : l3_feeds);
+        m0 == 1 && (reads_rhs_once() ? panels > 1 || (l3_feeds && mostly_reads) ||
+                                           (reads_ahead && outruns_memory())
+                                     : l3_feeds);
     if (side_by_side) {
       n_block = 2;
       k_block = larger(kSideBySideBytes / rhs_step_bytes, 1);
