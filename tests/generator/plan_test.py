@@ -132,7 +132,7 @@ class PlanTest(unittest.TestCase):
                                ("f32f32f32 1x12x1 avx2_fma", False),  # whose vectors are not whole
                                ("bf16bf16f32 1x16x2 avx2_fma", True),
                                ("bf16bf16f32 1x32x2 avx2_fma", False),  # for want of registers
-                               ("s8s4s32 1x16x8 avx2_fma", False), ("s8s8s32 1x16x4 avx512_vnni", False),
+                               ("s8s4s32 1x16x8 avx2_fma", True), ("s8s8s32 3x16x4 avx512_vnni", False),
                                ("f16f16f16 1x32x1 avx512_fp16", True), ("f32f32f32 1x8x1 sse2", True),
                                ("f64f64f64 4x4x1 avx2_fma", True), ("f16f16f32 4x8x1 avx2_fma", False),
                                ("f32f32f32 6x16x1 avx512_base", True), ("f32f32f32 6x32x1 avx512_base", False)):
