@@ -8,7 +8,7 @@
 
 namespace {
 
-// A streaming RHS is prefetched, by a tile of one register block so far ahead of its reads as the
+// A streaming RHS is prefetched, by a tile of one register block as far ahead of its reads as the
 // context says. Into L2, which has room for a panel: with prefetches into L1 Emerald Rapids takes 4
 // to 10 % longer, Zen 4 and Zen 5 as long. Nobody measured Arm's cores.
 constexpr int kPrefetchLocality = 2;

@@ -615,18 +615,18 @@ def plan_on_decoded_rhs(plan: Plan) -> Plan | None:
     return found if found.cycles < _WORTH_DECODING_ONCE * plan.cycles else None
 
 
-_WORTH_READING_ABREAST = 0.95  # likewise, of the cycles on one panel after the other; less if these come from memory
+_WORTH_READING_ABREAST = 0.95  # likewise, of the cycles on one panel after the other; from memory it gains more
 
 
 def plan_abreast(plan: Plan) -> Plan | None:
-    """How a tile of few sums is computed on several RHS panels at once, whose sums do not wait for each other; None if
+    """How a tile of few sums, whose dots would wait for each other, is computed on several RHS panels at once; None if
     that would not be worth it, or their columns do not fit one block. Not where columns are staged or rows are summed
     beside the dots, nor where dots take vectors of rows, as Arm's do: its tiles of few sums are written by hand."""
     tile, p = plan.tile, plan.primitive
     if plan.stages_rhs or p.sums_rows_in_block or p.vectors_of_rows or tile.n0 % plan.vector_columns != 0:
         return None
     found = _plan(tile, p, plan.spread, stages_rhs=False, panels=PANELS_ABREAST)
-    if found.results_lie_apart and (tile.n0 % p.acc_columns != 0 or found.f32_scratch):
+    if found.results_lie_apart and tile.n0 % p.acc_columns != 0:
         return None
     is_worth_it = found.cycles < _WORTH_READING_ABREAST * PANELS_ABREAST * plan.cycles
     # Of so many vectors that are decoded in turns, GCC begins with one ahead; with two of many parts for several rows.

@@ -38,7 +38,9 @@ _SLOW = 4  # times as long: a dot of the one level that CPUs are slow at
 _FEW_ROWS_OF_TILES, _MOSTLY_PADDING = 3, 16
 _ROWS_OF_TALL, _TALL = 17, 1.125
 _READS_AHEAD = "READS_AHEAD"  # the tail of UK_CPU_FIELD7_X86_64_READS_AHEAD
-_ALONE, _FEW_SUMS = 1.375, 4  # kFewSums: ukernel/tile.h
+_ALONE, _FEW_ROWS = 1.375, 4
+_FEW_SUMS = 4  # kFewSums of ukernel/tile.h
+# kTemporaries of tiles by hand that round each step, in arch/x86_64/avx2_fma and avx512_base.
 _ROUNDING_TEMPORARIES = {(16, "f16f16f16"): 6, (16, "bf16bf16bf16"): 8, (32, "f16f16f16"): 4, (32, "bf16bf16bf16"): 15}
 _STREAM_BYTES, _MEMORY_BYTES, _LEFT_OVER = 4 << 20, 2, 0.125  # ukernel/internal.h, query_tile_sizes.cc
 
@@ -237,8 +239,8 @@ def _cost_of_tiles(tile: Tile, level: Level, decoded_for: int) -> int:
 
 @cache
 def step_cost(row: Row, wide: bool, decoded_for: int = 0, abreast: bool = False) -> int:
-    """On one RHS panel. With a number of panels other than 0, those of the operand that it decodes are decoded once for so many
-    of the other; or steps are of several RHS panels abreast."""
+    """On one RHS panel. With a number of panels other than 0, those of the operand that it decodes are decoded once
+    for so many of the other; or steps are of several RHS panels abreast."""
     tile = row.tile
     assert isinstance(tile, Tile)
     level = library.levels(tile.arch)[tile.isa]
@@ -318,12 +320,12 @@ def step_cost(row: Row, wide: bool, decoded_for: int = 0, abreast: bool = False)
                 + times_staged * rows_staging() + rows_summing()
                 + _PER_INSTRUCTION * dots * dot.row_sum_instructions)
 
+    if abreast:
+        return cost_of_blocks(False) // panels
     columns_staging = _PER_STAGED_VECTOR * vectors * dots
     if decoded_for:
         return cost_of_blocks(True) + columns_staging // (2 * decoded_for)
     plain = cost_of_blocks(False)
-    if abreast:
-        return plain // panels
     if row.origin == "hand" or level.lhs_by_lane or dot.columns_instructions == 0:
         return plain
     return min(plain, cost_of_blocks(True) + columns_staging)
@@ -331,15 +333,16 @@ def step_cost(row: Row, wide: bool, decoded_for: int = 0, abreast: bool = False)
 
 @cache
 def reads_abreast(row: Row) -> bool:
-    """Whether the library's tile for x86-64 can take several RHS panels at once: by hand those of few sums, where
-    several of each result do not take turns and registers are enough (arch/x86_64/mmt4d_tile.h)."""
+    """Whether the library's tile for x86-64 can take several RHS panels at once: by hand those of few sums, if
+    registers are enough (reads_abreast in arch/x86_64/mmt4d_tile.h), and but for the levels whose instructions add
+    up products of bytes, where sums are split, or rows summed."""
     tile = row.tile
     assert isinstance(tile, Tile)
     if row.origin != "hand":
         return plan_abreast(make_plan(tile, choose_primitive(tile))) is not None
     level = library.levels(tile.arch)[tile.isa]
     dot = _dot(row, level, False, False)
-    temporaries = 0 if level.bf16_dot else dot.instructions > 1
+    temporaries = int(dot.instructions > 1)
     if row.numerics == "round_each_step":
         temporaries = _ROUNDING_TEMPORARIES[level.vector_registers, tile.type.name]
     vectors = tile.n0 * max(BITS[tile.type.out], 32) // (8 * level.vector_bytes)
@@ -366,7 +369,7 @@ def _order(row: Row, arch: str, cpu: str, m: int, n: int, k: int) -> tuple:
     rhs_bytes = float(tile.n0 * tile.k0 * BITS[tile.type.rhs] // 8)
     rhs_steps = tiles(n, tile.n0) * tiles(k, tile.k0)
     streams = rhs_steps * rhs_bytes >= _STREAM_BYTES
-    gains = (streams and 0 < m <= _FEW_SUMS and rhs_panels >= PANELS_ABREAST
+    gains = (streams and 0 < m <= _FEW_ROWS and rhs_panels >= PANELS_ABREAST
              and _READS_AHEAD in level_of_cpu(arch, cpu))
     abreast = gains and lhs_panels == 1 and reads_abreast(row)
     step = step_cost(row, is_wide(arch, cpu), decoded_for, abreast)

@@ -231,13 +231,11 @@ void for_each_step(const uk_mmt4d_params_t& p, const Mmt4dType& type, const uk_t
   // A panel of the outer operand meets those of the inner one, one after the other.
   const Panels& outer = walk.exchanged ? lhs : rhs;
   const Panels& inner = walk.exchanged ? rhs : lhs;
+  context.out_panel_stride = unpacks(p) ? p.n0 : uk_index_t{p.m0} * p.n0;
   // A lone panel's stride may be anything.
-  if (abreast) {
-    context.rhs_panel_bytes = rhs.stride * rhs.bits / 8;
-    context.out_panel_stride = uk_index_t{p.m0} * p.n0;
-  }
+  if (abreast) context.rhs_panel_bytes = rhs.stride * rhs.bits / 8;
   const uk_index_t inner_panel_bytes = walk.m > 1 ? inner.stride * inner.bits / 8 : 0;
-  if (walk.reads_ahead && walk.outruns_memory()) context.prefetch_distance = kNearPrefetchDistance;
+  context.prefetch_distance = walk.prefetch_distance();
   walk.for_all_tiles([&](const TilesOfRhs& tiles) {
     const auto& [j, k, k1] = tiles.rhs;
     const char* const outer_panel = outer.panel(j, k);
@@ -307,7 +305,6 @@ class UnpackedOut {
 
   void run(const Step& s, uk_tile_context_t& context) {
     const TilePart out = part(s);
-    context.out_panel_stride = p_.n0;
     // A tile that prefetches its own panel takes its results up and puts them down every few steps
     // (arch/mmt4d_tile.h). In the matrix they may share a set of L1 with each other: M = 16 of f32
     // took a sixth longer where rows were 16 KiB apart.

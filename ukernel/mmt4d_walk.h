@@ -71,6 +71,11 @@ struct Mmt4dWalk {
   bool reads_rhs_once() const { return rhs_streams() && m == 1; }
   bool outruns_memory() const { return rhs_step_bytes > kMemoryBytes * step_cost; }
 
+  // Of a tile that prefetches its own panel.
+  uintptr_t prefetch_distance() const {
+    return reads_ahead && outruns_memory() ? kNearPrefetchDistance : kPrefetchDistance;
+  }
+
   // One panel that is prefetched may come from memory sooner than several that are not, and nobody
   // measured it where a CPU says nothing; but tiles far slower than memory gain by more sums.
   bool reads_abreast() const {
@@ -116,8 +121,8 @@ struct Mmt4dWalk {
     // without; on others nobody measured it.
     const bool waits = reads_rhs_once() && panels > 1 && outruns_memory();
     const bool mostly_reads = rhs_step_bytes > kReadingBytes * step_cost;
-    const bool side_by_side =
-        waits && m0 > 1 && can_split_k && (mostly_reads || k * lhs_step_bytes >= kLongLhsBytes);
+    const bool side_by_side = waits && !abreast && m0 > 1 && can_split_k &&
+                              (mostly_reads || k * lhs_step_bytes >= kLongLhsBytes);
     const bool runs_ahead =
         m0 == 1 && (reads_rhs_once() ? panels > 1 || (l3_feeds && mostly_reads) ||
                                            (reads_ahead && outruns_memory())

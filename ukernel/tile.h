@@ -77,10 +77,8 @@ constexpr int block_first_row(int m0, int blocks, int block) {
 // Of each an int32_t: a vector of AVX-512.
 constexpr int kSharedRowSums = 16;
 
-// Nearer than 16 KiB the requests in flight do not cover the memory's latency, unless a fast tile's
-// reads have more on its way: on Zen 3 f32 4x16 took 1.14 to 1.17 times as long as with 2 KiB, f64
-// 4x8 1.1 to 1.17 times, but s8s8 4x16x2, busy multiplying, 0.97.
-constexpr uintptr_t kPrefetchDistance = 16 << 10, kNearPrefetchDistance = 2 << 10;
+// Nearer, in bytes, the requests in flight do not cover the memory's latency.
+constexpr uintptr_t kPrefetchDistance = 16 << 10;
 
 // What ops tell an mmt4d tile beyond the ABI.
 struct uk_tile_context_t {
@@ -99,8 +97,8 @@ struct uk_tile_context_t {
   char* decoded = nullptr;
   char* row_sums = nullptr;
   bool fills_decoded = false, fills_row_sums = false;
-  // Of a tile on panels abreast: from one to the next, and elements from its results to those of
-  // the next.
+  // Of a tile on panels abreast: bytes from a panel to the next, and elements from the results of a
+  // panel to those of the next, which of a tile of one row follow them.
   uk_index_t rhs_panel_bytes = 0, out_panel_stride = 0;
 };
 

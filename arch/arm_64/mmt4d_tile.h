@@ -167,9 +167,9 @@ UK_INLINE void block(char* out, uk_index_t row_bytes, const char* lhs, const cha
   constexpr int kAccRows = kOutRows < P::kAccRows ? kOutRows : P::kAccRows;
   static_assert(kOutRows % kAccRows == 0, "accumulators of as many rows each");
   const uk_index_t acc_bytes = P::kAccRows * row_bytes;
-  const uk_index_t panel_bytes = kPanels > 1 ? context.out_panel_stride * P::kOutBytes : 0;
-  const auto vector_of = [&](auto row, int j) UK_INLINE_LAMBDA {
-    return row + j / kPanelVectors * panel_bytes + j % kPanelVectors * kVectorBytes;
+  const uk_index_t out_panel_bytes = kPanels > 1 ? context.out_panel_stride * P::kOutBytes : 0;
+  const auto out_at = [&](auto row, int j) UK_INLINE_LAMBDA {
+    return row + j / kPanelVectors * out_panel_bytes + j % kPanelVectors * kVectorBytes;
   };
   out += kRow * row_bytes;
   lhs += kRow * P::kLhsBytes;
@@ -179,7 +179,7 @@ UK_INLINE void block(char* out, uk_index_t row_bytes, const char* lhs, const cha
     UK_UNROLL for (int i = 0; i < kRows; ++i) {
       if (i > 0) row += acc_bytes;
       UK_UNROLL for (int j = 0; j < kVectors; ++j) {
-        acc[i][j] = P::template load_out<kAccRows>(vector_of(row, j), row_bytes);
+        acc[i][j] = P::template load_out<kAccRows>(out_at(row, j), row_bytes);
       }
     }
   } else {
@@ -199,7 +199,7 @@ UK_INLINE void block(char* out, uk_index_t row_bytes, const char* lhs, const cha
   UK_UNROLL for (int i = 0; i < kRows; ++i) {
     if (i > 0) out = next_row(out, acc_bytes);
     UK_UNROLL for (int j = 0; j < kVectors; ++j) {
-      P::template store_out<kAccRows>(vector_of(out, j), row_bytes, acc[i][j]);
+      P::template store_out<kAccRows>(out_at(out, j), row_bytes, acc[i][j]);
     }
   }
 }

@@ -248,6 +248,7 @@ UK_INLINE void k_steps(typename P::Acc (&accs)[Sums][Rows][Vectors], typename P:
     };
     using Columns = decltype(P::load_rhs(rhs));
     if constexpr (Vectors > kPanelVectors && loads_rows_first<P>(Rows, Vectors)) {
+      static_assert(kSummedRows == 0, "no register is left for the sums");
       decltype(P::broadcast_lhs(lhs)) rows[Rows];
       UK_UNROLL for (int i = 0; i < Rows; ++i) rows[i] = P::broadcast_lhs(lhs + i * P::kRowBytes);
       UK_UNROLL for (int j = 0; j < Vectors; ++j) {
@@ -259,22 +260,22 @@ UK_INLINE void k_steps(typename P::Acc (&accs)[Sums][Rows][Vectors], typename P:
         if constexpr (Rows == 2) columns = loaded_once(columns);
         UK_UNROLL for (int i = 0; i < Rows; ++i) acc[i][j] = P::dot(acc[i][j], rows[i], columns);
       }
-      lhs += kStride;
-      rhs += N0 * P::kRhsBytes;
-      return;
-    }
-    Columns columns[Vectors];
-    UK_UNROLL for (int j = 0; j < Vectors; ++j) {
-      columns[j] = load_columns(j);
-      if constexpr (Rows == 2) columns[j] = loaded_once(columns[j]);
-    }
-    if constexpr (kSummedRows > 0) sums = P::template sum_rows<kSummedRows>(sums, lhs);
-    if constexpr (P::kPairsDots) {
-      dots_in_pairs<P>(acc, lhs, columns);
     } else {
-      UK_UNROLL for (int i = 0; i < Rows; ++i) {
-        const auto row = P::broadcast_lhs(lhs + i * P::kRowBytes);
-        UK_UNROLL for (int j = 0; j < Vectors; ++j) acc[i][j] = P::dot(acc[i][j], row, columns[j]);
+      Columns columns[Vectors];
+      UK_UNROLL for (int j = 0; j < Vectors; ++j) {
+        columns[j] = load_columns(j);
+        if constexpr (Rows == 2) columns[j] = loaded_once(columns[j]);
+      }
+      if constexpr (kSummedRows > 0) sums = P::template sum_rows<kSummedRows>(sums, lhs);
+      if constexpr (P::kPairsDots) {
+        dots_in_pairs<P>(acc, lhs, columns);
+      } else {
+        UK_UNROLL for (int i = 0; i < Rows; ++i) {
+          const auto row = P::broadcast_lhs(lhs + i * P::kRowBytes);
+          UK_UNROLL for (int j = 0; j < Vectors; ++j) {
+            acc[i][j] = P::dot(acc[i][j], row, columns[j]);
+          }
+        }
       }
     }
     if constexpr (P::kRoundsDots) {
@@ -367,9 +368,9 @@ UK_INLINE void block(char* out, uk_index_t row_bytes, const char* lhs, const cha
   constexpr int kRows = uk::block_first_row(M0, kBlocks, kBlock + 1) - kRow;
   constexpr int kVectors = kPanels * N0 / P::kLanes;
   constexpr int kVectorBytes = P::kLanes * P::kOutBytes, kPanelVectors = N0 / P::kLanes;
-  const uk_index_t panel_bytes = kPanels > 1 ? context.out_panel_stride * P::kOutBytes : 0;
-  const auto vector_of = [&](auto row, int j) UK_INLINE_LAMBDA {
-    return row + j / kPanelVectors * panel_bytes + j % kPanelVectors * kVectorBytes;
+  const uk_index_t out_panel_bytes = kPanels > 1 ? context.out_panel_stride * P::kOutBytes : 0;
+  const auto out_at = [&](auto row, int j) UK_INLINE_LAMBDA {
+    return row + j / kPanelVectors * out_panel_bytes + j % kPanelVectors * kVectorBytes;
   };
   out += kRow * row_bytes;
   lhs += kRow * P::kRowBytes;
@@ -380,7 +381,7 @@ UK_INLINE void block(char* out, uk_index_t row_bytes, const char* lhs, const cha
     const char* row = out;
     UK_UNROLL for (int i = 0; i < kRows; ++i) {
       if (i > 0) row = next_row(row, row_bytes);
-      UK_UNROLL for (int j = 0; j < kVectors; ++j) acc[i][j] = P::load_out(vector_of(row, j));
+      UK_UNROLL for (int j = 0; j < kVectors; ++j) acc[i][j] = P::load_out(out_at(row, j));
     }
   } else {
     UK_UNROLL for (int i = 0; i < kRows; ++i) {
@@ -415,7 +416,7 @@ UK_INLINE void block(char* out, uk_index_t row_bytes, const char* lhs, const cha
   if constexpr (P::kSumsRows) P::subtract_sums(acc, sums + kRow * kLaneBytes);
   UK_UNROLL for (int i = 0; i < kRows; ++i) {
     if (i > 0) out = next_row(out, row_bytes);
-    UK_UNROLL for (int j = 0; j < kVectors; ++j) P::store_out(vector_of(out, j), acc[i][j]);
+    UK_UNROLL for (int j = 0; j < kVectors; ++j) P::store_out(out_at(out, j), acc[i][j]);
   }
 }
 

@@ -132,7 +132,8 @@ class PlanTest(unittest.TestCase):
                                ("f32f32f32 1x12x1 avx2_fma", False),  # whose vectors are not whole
                                ("bf16bf16f32 1x16x2 avx2_fma", True),
                                ("bf16bf16f32 1x32x2 avx2_fma", False),  # for want of registers
-                               ("s8s4s32 1x16x8 avx2_fma", True), ("s8s8s32 3x16x4 avx512_vnni", False),
+                               ("s8s4s32 1x16x8 avx2_fma", True), ("s8s4s32 2x16x8 avx512_vnni", True),
+                               ("s8s8s32 3x16x4 avx512_vnni", False),
                                ("f16f16f16 1x32x1 avx512_fp16", True), ("f32f32f32 1x8x1 sse2", True),
                                ("f64f64f64 4x4x1 avx2_fma", True), ("f16f16f32 4x8x1 avx2_fma", False),
                                ("f32f32f32 6x16x1 avx512_base", True), ("f32f32f32 6x32x1 avx512_base", False)):
@@ -202,6 +203,26 @@ class SourceTest(unittest.TestCase):
             panels = set(product(range(PANELS_ABREAST), range(step)))
             self.assertEqual(set(read), panels, plan.tile.symbol)
             self.assertEqual(len(set(read.values())), 1, plan.tile.symbol)  # as often in each step of a turn
+
+    def test_results_of_each_panel_are_stored_where_they_belong(self) -> None:
+        """By tiles on several of them: each byte of each panel's rows, once."""
+        for plan in _plans_abreast():
+            tile = plan.tile
+            text = emit([make_plan(tile, plan.primitive)], in_library=True).partition("namespace abreast {")[2]
+            written = Counter()
+            row_of_panel = tile.n0 * BITS[tile.type.out] // 8
+            out = 0
+            for next_row, rows, size, row, panel, at in re.findall(
+                    r"(out = next_row\(out, (?:(\d+) \* )?row_bytes\))|store(?:_product)?_\d+<(\d+)>\(out"
+                    r"( \+ row_bytes)?(?: \+ (\d+) \* out_panel_bytes)?(?: \+ (\d+))?, ", text):
+                if next_row:
+                    out += int(rows or 1)
+                    continue
+                first = int(panel or 0) * row_of_panel + int(at or 0)
+                written.update((out + bool(row), first + byte) for byte in range(int(size)))
+            expected = Counter(product(range(tile.m0), range(PANELS_ABREAST * row_of_panel)))
+            self.assertEqual(written, expected, tile.symbol)
+            self.assertEqual("out_panel_bytes" in text, tile.m0 > 1, tile.symbol)
 
     def test_sums_of_rows_take_turns_where_results_do(self) -> None:
         tile = parse_line("mmt4d s8s8s32 6x16x4 avx512_vnni").tile("x86_64")

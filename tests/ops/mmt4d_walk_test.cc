@@ -80,6 +80,7 @@ TEST(Mmt4dWalk, GivesEachTileAllStepsInOrder) {
       few_rows(4, kDear, 2),
       few_rows(1, kCheap, 2),
       abreast(few_rows(1, kSlow, 1)),
+      abreast(few_rows(4, kSlow, 1)),
       abreast({1, 2 * kPanelsAbreast + 1, 100, 1, 4, 128, true, false, 0, 1}),
       // Blocks of each kind that do not divide what they cover, and no K at all.
       {37, 41, 5000, 16, 64, 128, true, false, 0, 1},
@@ -223,8 +224,17 @@ TEST(Mmt4dWalk, PrefetchesForOneRowWhereLoadsDoNotRunAhead) {
   }
 }
 
-// All panels but those that are left.
+// All panels but those that are left, whatever the rows of the one LHS panel, and where a CPU would
+// else have two in turns.
 TEST(Mmt4dWalk, TakesPanelsAbreast) {
+  Mmt4dWalk reads_two = few_rows(4, kCheap, 2);
+  reads_two.reads_ahead = true;
+  for (Mmt4dWalk walk : {few_rows(1, kSlow, 1), few_rows(4, kSlow, 1), reads_two}) {
+    walk.n += kPanelsAbreast - walk.n % kPanelsAbreast + 2;
+    const std::vector<TilesOfRhs> groups = groups_of(abreast(walk));
+    ASSERT_EQ(static_cast<size_t>(walk.n / kPanelsAbreast + 2), groups.size());
+    EXPECT_EQ(kPanelsAbreast, groups[0].panels);
+  }
   for (const uk_index_t n : {1, 2, 3, 5, 12}) {
     Mmt4dWalk walk = abreast(few_rows(1, kSlow, 1));
     walk.n = n;
@@ -250,6 +260,18 @@ TEST(Mmt4dWalk, TakesPanelsAbreastWhereNoPrefetchIsMissed) {
     walk.n = kPanelsAbreast;
     ASSERT_FALSE(walk.rhs_streams());
     EXPECT_EQ(kPanelsAbreast, groups_of(walk)[0].panels);
+  }
+}
+
+// Where reads and prefetches both go ahead.
+TEST(Mmt4dWalk, PrefetchesNearWhereTheCoreOutrunsMemory) {
+  for (const bool reads_ahead : {false, true}) {
+    for (const int step_cost : {kCheap, kDear}) {
+      Mmt4dWalk walk = few_rows(4, step_cost, 1);
+      walk.reads_ahead = reads_ahead;
+      EXPECT_EQ(reads_ahead && step_cost == kCheap ? kNearPrefetchDistance : kPrefetchDistance,
+                walk.prefetch_distance());
+    }
   }
 }
 
