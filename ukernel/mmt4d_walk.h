@@ -77,10 +77,11 @@ struct Mmt4dWalk {
   }
 
   // One panel that is prefetched may come from memory sooner than several that are not, and nobody
-  // measured it where a CPU says nothing; but tiles far slower than memory gain by more sums.
+  // measured it where a CPU says nothing; but tiles of one row that are far slower than memory gain
+  // by more sums.
   bool reads_abreast() const {
-    return has_tile_abreast &&
-           (!rhs_streams() || reads_ahead || rhs_step_bytes <= kWaitingBytes * step_cost);
+    const bool waits_for_tiles = m0 == 1 && rhs_step_bytes <= kWaitingBytes * step_cost;
+    return has_tile_abreast && (!rhs_streams() || reads_ahead || waits_for_tiles);
   }
 
   // Calls some_tiles(TilesOfRhs) until there was each tile (i, j) of OUT, where parts of K come in

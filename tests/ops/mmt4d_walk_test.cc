@@ -227,9 +227,8 @@ TEST(Mmt4dWalk, PrefetchesForOneRowWhereLoadsDoNotRunAhead) {
 // All panels but those that are left, whatever the rows of the one LHS panel, and where a CPU would
 // else have two in turns.
 TEST(Mmt4dWalk, TakesPanelsAbreast) {
-  Mmt4dWalk reads_two = few_rows(4, kCheap, 2);
-  reads_two.reads_ahead = true;
-  for (Mmt4dWalk walk : {few_rows(1, kSlow, 1), few_rows(4, kSlow, 1), reads_two}) {
+  for (Mmt4dWalk walk : {few_rows(1, kSlow, 1), few_rows(4, kSlow, 1), few_rows(4, kCheap, 2)}) {
+    walk.reads_ahead = true;
     walk.n += kPanelsAbreast - walk.n % kPanelsAbreast + 2;
     const std::vector<TilesOfRhs> groups = groups_of(abreast(walk));
     ASSERT_EQ(static_cast<size_t>(walk.n / kPanelsAbreast + 2), groups.size());
@@ -247,19 +246,21 @@ TEST(Mmt4dWalk, TakesPanelsAbreast) {
   }
 }
 
-// From memory where a CPU says that this is sooner, or tiles are far slower than that.
+// From memory where a CPU says that this is sooner, or tiles of one row are far slower than that.
 TEST(Mmt4dWalk, TakesPanelsAbreastWhereNoPrefetchIsMissed) {
-  for (const int step_cost : {kCheap, kDear, kSlow}) {
-    Mmt4dWalk walk = few_rows(1, step_cost, 1);
-    EXPECT_EQ(1, groups_of(walk)[0].panels);
-    walk.has_tile_abreast = true;
-    EXPECT_EQ(step_cost == kSlow ? kPanelsAbreast : 1, groups_of(walk)[0].panels);
-    walk.reads_ahead = true;
-    EXPECT_EQ(kPanelsAbreast, groups_of(walk)[0].panels);
-    walk.reads_ahead = false;
-    walk.n = kPanelsAbreast;
-    ASSERT_FALSE(walk.rhs_streams());
-    EXPECT_EQ(kPanelsAbreast, groups_of(walk)[0].panels);
+  for (const uk_index_t m0 : {1, 4}) {
+    for (const int step_cost : {kCheap, kDear, kSlow}) {
+      Mmt4dWalk walk = few_rows(m0, step_cost, 1);
+      EXPECT_EQ(1, groups_of(walk)[0].panels);
+      walk.has_tile_abreast = true;
+      EXPECT_EQ(m0 == 1 && step_cost == kSlow ? kPanelsAbreast : 1, groups_of(walk)[0].panels);
+      walk.reads_ahead = true;
+      EXPECT_EQ(kPanelsAbreast, groups_of(walk)[0].panels);
+      walk.reads_ahead = false;
+      walk.n = kPanelsAbreast;
+      ASSERT_FALSE(walk.rhs_streams());
+      EXPECT_EQ(kPanelsAbreast, groups_of(walk)[0].panels);
+    }
   }
 }
 
