@@ -96,6 +96,13 @@ UK_INLINE void prefetch(Prefetch& ahead) {
   asm volatile("" : "+r"(ahead.next));
 }
 
+// Vector j of several panels' columns or results, of kPanelVectors each, in panels panel_bytes
+// apart.
+template <int kPanelVectors, int kVectorBytes, class Pointer>
+UK_INLINE Pointer vector_of_panels(Pointer first, int j, uk_index_t panel_bytes) {
+  return first + j / kPanelVectors * panel_bytes + j % kPanelVectors * kVectorBytes;
+}
+
 // The next row of OUT. Compilers would keep the addresses of all rows for the end of a tile, more
 // than there are registers, on the stack and in vectors.
 template <class Pointer>

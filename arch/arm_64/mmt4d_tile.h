@@ -86,7 +86,7 @@ UK_INLINE void dot_steps(typename P::Acc (&acc)[Rows][Vectors], const Lhs* group
                          uk_index_t panel_bytes) {
   constexpr int kPanelVectors = N0 / P::kLanes, kVectorBytes = P::kLanes * P::kRhsBytes;
   const auto vector = [&](int j) UK_INLINE_LAMBDA {
-    return P::load_rhs(rhs + j / kPanelVectors * panel_bytes + j % kPanelVectors * kVectorBytes);
+    return P::load_rhs(vector_of_panels<kPanelVectors, kVectorBytes>(rhs, j, panel_bytes));
   };
   if constexpr (kStep < kSteps) {
     if constexpr (P::kAccRows == 1) {
@@ -169,7 +169,7 @@ UK_INLINE void block(char* out, uk_index_t row_bytes, const char* lhs, const cha
   const uk_index_t acc_bytes = P::kAccRows * row_bytes;
   const uk_index_t out_panel_bytes = kPanels > 1 ? context.out_panel_stride * P::kOutBytes : 0;
   const auto out_at = [&](auto row, int j) UK_INLINE_LAMBDA {
-    return row + j / kPanelVectors * out_panel_bytes + j % kPanelVectors * kVectorBytes;
+    return vector_of_panels<kPanelVectors, kVectorBytes>(row, j, out_panel_bytes);
   };
   out += kRow * row_bytes;
   lhs += kRow * P::kLhsBytes;

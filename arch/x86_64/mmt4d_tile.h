@@ -243,8 +243,8 @@ UK_INLINE void k_steps(typename P::Acc (&accs)[Sums][Rows][Vectors], typename P:
       prefetch<kPrefetchBlocks, N0 * kPanelRhsBytes<P>>(ahead);
     }
     const auto load_columns = [&](int j) UK_INLINE_LAMBDA {
-      const char* const panel = rhs + j / kPanelVectors * panel_bytes;
-      return P::load_rhs(panel + j % kPanelVectors * P::kLanes * P::kRhsBytes);
+      constexpr int kVectorBytes = P::kLanes * P::kRhsBytes;
+      return P::load_rhs(vector_of_panels<kPanelVectors, kVectorBytes>(rhs, j, panel_bytes));
     };
     using Columns = decltype(P::load_rhs(rhs));
     if constexpr (Vectors > kPanelVectors && loads_rows_first<P>(Rows, Vectors)) {
@@ -370,7 +370,7 @@ UK_INLINE void block(char* out, uk_index_t row_bytes, const char* lhs, const cha
   constexpr int kVectorBytes = P::kLanes * P::kOutBytes, kPanelVectors = N0 / P::kLanes;
   const uk_index_t out_panel_bytes = kPanels > 1 ? context.out_panel_stride * P::kOutBytes : 0;
   const auto out_at = [&](auto row, int j) UK_INLINE_LAMBDA {
-    return row + j / kPanelVectors * out_panel_bytes + j % kPanelVectors * kVectorBytes;
+    return vector_of_panels<kPanelVectors, kVectorBytes>(row, j, out_panel_bytes);
   };
   out += kRow * row_bytes;
   lhs += kRow * P::kRowBytes;

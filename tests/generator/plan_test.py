@@ -26,7 +26,7 @@ _BLOCK = re.compile(r"^(?:UK_NOINLINE )?void (block_\d+x\d+)\(char\* out, .*?^}$
 # Where there are calls with and without prefetching.
 _PREFETCHING = re.compile(r"^ +if \(flags & UK_MMT4D_PREFETCH_RHS\) \{$.*?^ +\} else \{$",
                           re.MULTILINE | re.DOTALL)
-_AT = r"(?: \+ (?:(\d+) \* )?(row_bytes))?(?: \+ (\d+))?, "
+_AT = r"(?: \+ (?:(\d+) \* )?(row_bytes))?(?: \+ (\d+) \* out_panel_bytes)?(?: \+ (\d+))?, "
 _CALL = re.compile(r"^ +(block_\d+x\d+)(?:<0(?:, \d+)?>)?\((?:out|sums)" + _AT, re.MULTILINE)
 _STORE = re.compile(r"store(?:_product)?_\d+<(\d+)>\(out" + _AT)
 _NEXT_ROW = re.compile(r"out = next_row\(out, (?:(\d+) \* )?row_bytes\)")
@@ -159,20 +159,21 @@ def _most_columns_alive(block: str) -> int:
                for line in range(block.count("\n") + 1))
 
 
-def _at(match: Sequence[str], row_bytes: int) -> int:
+def _at(match: Sequence[str], row_bytes: int, out_panel_bytes: int = 0) -> int:
     """What _AT found, as bytes."""
-    rows, row, bytes_of_row = match
-    return (int(rows or 1) * row_bytes if row else 0) + int(bytes_of_row or 0)
+    rows, row, panels, bytes_of_row = match
+    return ((int(rows or 1) * row_bytes if row else 0) + int(panels or 0) * out_panel_bytes
+            + int(bytes_of_row or 0))
 
 
-def _stores(block: str, row_bytes: int) -> list[tuple[int, int]]:
+def _stores(block: str, row_bytes: int, out_panel_bytes: int = 0) -> list[tuple[int, int]]:
     """Where a block stores, from its first result on, and how many bytes."""
     found, out = [], 0
     for line in block.splitlines():
         if next_row := _NEXT_ROW.search(line):
             out += int(next_row[1] or 1) * row_bytes
         for size, *at in _STORE.findall(line):
-            found.append((out + _at(at, row_bytes), int(size)))
+            found.append((out + _at(at, row_bytes, out_panel_bytes), int(size)))
     return found
 
 
@@ -209,18 +210,11 @@ class SourceTest(unittest.TestCase):
         for plan in _plans_abreast():
             tile = plan.tile
             text = emit([make_plan(tile, plan.primitive)], in_library=True).partition("namespace abreast {")[2]
-            written = Counter()
-            row_of_panel = tile.n0 * BITS[tile.type.out] // 8
-            out = 0
-            for next_row, rows, size, row, panel, at in re.findall(
-                    r"(out = next_row\(out, (?:(\d+) \* )?row_bytes\))|store(?:_product)?_\d+<(\d+)>\(out"
-                    r"( \+ row_bytes)?(?: \+ (\d+) \* out_panel_bytes)?(?: \+ (\d+))?, ", text):
-                if next_row:
-                    out += int(rows or 1)
-                    continue
-                first = int(panel or 0) * row_of_panel + int(at or 0)
-                written.update((out + bool(row), first + byte) for byte in range(int(size)))
-            expected = Counter(product(range(tile.m0), range(PANELS_ABREAST * row_of_panel)))
+            panel_bytes = tile.n0 * BITS[tile.type.out] // 8
+            row_bytes = PANELS_ABREAST * panel_bytes + 1000
+            written = Counter(at + byte for at, size in _stores(text, row_bytes, panel_bytes) for byte in range(size))
+            expected = Counter(row * row_bytes + byte
+                               for row, byte in product(range(tile.m0), range(PANELS_ABREAST * panel_bytes)))
             self.assertEqual(written, expected, tile.symbol)
             self.assertEqual("out_panel_bytes" in text, tile.m0 > 1, tile.symbol)
 
