@@ -261,6 +261,8 @@ def _integer_elements(n: _Names, k: int) -> dict[str, _Element]:
 
 # Of bytes by nibbles. On avx512_base, and with fewer rows on avx512_vnni, that was slower.
 _LEAST_NIBBLE_ROWS_BESIDE_DOTS = {"avx2_fma": 4, "avx_vnni": 6, "avx512_vnni": 14}
+# Of f16, bf16 one by one, and bytes by bytes. In 512 bits that was slower.
+_LEAST_WIDENED_ROWS_BESIDE_DOTS = {"avx2_fma": 6}
 
 
 def _nibble_primitives(isa: Isa, has_vnni: bool, infix: str, common: dict) -> list[Primitive]:
@@ -366,7 +368,8 @@ def _integer_primitives(isa: Isa) -> list[Primitive]:
                 lhs_unit_bytes=lhs.unit_bytes, rhs_unit_bytes=rhs.unit_bytes,
                 decode=(rhs.as_rhs,), decode_cost=rhs.cost, decode_registers=rhs.registers,
                 decodes_side_by_side=rhs.registers > 0,
-                stage_lhs=lhs.as_lhs, stage_lhs_cost=lhs.cost, **dot, **common))
+                stage_lhs=lhs.as_lhs, stage_lhs_cost=lhs.cost,
+                least_rows_beside_dots=_LEAST_WIDENED_ROWS_BESIDE_DOTS.get(isa.name, 0), **dot, **common))
     return found
 
 
@@ -439,10 +442,12 @@ def _float_primitives(isa: Isa) -> list[Primitive]:
         ("f16", {"k_order": one, "lhs_unit_bytes": 2, "rhs_unit_bytes": 2, "decode": (widen_f16,),
                  "decode_cost": f16_cost, "decode_registers": f16_registers,
                  "stage_lhs": widen_f16, "stage_lhs_cost": f16_cost,
+                 "least_rows_beside_dots": _LEAST_WIDENED_ROWS_BESIDE_DOTS.get(isa.name, 0),
                  "decode_cycles": {} if has_fma else _WIDENING}),
         ("bf16", {"k_order": one, "lhs_unit_bytes": 2, "rhs_unit_bytes": 2, "decode": (widen_bf16,),
                   "decode_cost": bf16_cost, "decode_registers": 1 if isa is AVX2_FMA else 0,  # the order of its bytes
-                  "stage_lhs": widen_bf16, "stage_lhs_cost": bf16_cost}),
+                  "stage_lhs": widen_bf16, "stage_lhs_cost": bf16_cost,
+                  "least_rows_beside_dots": _LEAST_WIDENED_ROWS_BESIDE_DOTS.get(isa.name, 0)}),
         ("bf16", {"k_order": ((0,), (1,)), "lhs_unit_bytes": 4, "rhs_unit_bytes": 4,
                   "decode": both_halves, "decode_cost": Cost(shift=1, any=1),
                   "decode_registers": 0 if has_fma else 2,

@@ -260,11 +260,12 @@ class Plan:
 
     @property
     def _registers_to_stage_beside_dots(self) -> int:
-        """For a vector of rows, which may be that of columns loaded anew; and where GCC has constants of decoding, it
-        takes as many more."""
+        """For a vector of rows, which may be that of columns loaded anew, or of the dots' row, if that has one part;
+        and where GCC has constants of decoding, it takes as many more."""
         reloads = any(reloads_columns(self.primitive, rows, vectors, self.reads_decoded)
                       for rows, vectors in self._shapes)
-        return int(not reloads) + (0 if self.reads_decoded else self.primitive.decode_constants)
+        own = int(self.primitive.parts > 1 and not reloads)
+        return own + (0 if self.reads_decoded else self.primitive.decode_constants)
 
     @property
     def parts_lie_apart(self) -> bool:

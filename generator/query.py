@@ -24,7 +24,7 @@ from generator.tiles_json import read_rows
 
 _PER_INSTRUCTION, _PER_COLUMNS_INSTRUCTION, _PER_LOAD, _PER_LOOP, _PER_LINE = 2, 1, 2, 6, 3
 _OVERLAP, _LONE_VECTOR_LOADS = 8, 4
-_PER_STAGED_VECTOR, _PER_VECTOR_STAGED_BESIDE_DOTS, _STAGED_QUARTERS = 6, 3, 3
+_PER_STAGED_VECTOR, _PER_VECTOR_WIDENED_BESIDE_DOTS, _PER_PAIRS_BESIDE_DOTS, _STAGED_QUARTERS = 6, 5, 3, 3
 _STEPS_PER_SUMMED_LANE = 64
 _LINE_BITS = 64 * 8
 _TILE_ROWS, _PER_TILE_PRODUCT, _PER_TILE_OF_COLUMNS, _PER_TILE_OF_ROWS = 16, 19, 23, 8
@@ -215,13 +215,26 @@ def takes_decoded_rhs(row: Row) -> bool:
     return plan_on_decoded_rhs(make_plan(tile, primitive)) is not None
 
 
-def _decodes_rhs_once(row: Row, level: Level, m: int, n: int) -> bool:
-    """Whether an op of so many LHS and RHS panels does, on a CPU whose tiles L3 does not feed."""
+def _widens_by_loads(row: Row, level: Level) -> bool:
+    kind = row.tile.type
+    if level.vector_bytes != 32:
+        return False
+    if row.numerics != "exact":
+        return kind.rhs == "f16" and row.tile.k0 == 1
+    return BITS[kind.rhs] == 8 and level.byte_dot == 0 and row.tile.k0 == level.s16_k
+
+
+def _decodes_rhs_once(row: Row, arch: str, cpu: str, m: int, n: int) -> bool:
+    """Whether an op of so many LHS and RHS panels does."""
+    level = library.levels(arch)[row.tile.isa]
     if m <= _FEW_LHS_PANELS or not takes_decoded_rhs(row):
         return False
     flips = row.tile.type.name == "s8s8s32" and _byte_dot(row, level) > 0
     shifts = row.tile.type.name == "bf16bf16f32"
-    return not ((flips or shifts) and m <= _FEW_LHS_PANELS_TO_FLIP) and not (flips and n == 1)
+    if ((flips or shifts) and m <= _FEW_LHS_PANELS_TO_FLIP) or (flips and n == 1):
+        return False
+    reads_ahead = _READS_AHEAD in level_of_cpu(arch, cpu)
+    return not (reads_ahead and _widens_by_loads(row, level)) and not l3_feeds_tiles(arch, cpu)
 
 
 def _decodes_lhs_once(level: Level, n: int) -> bool:
@@ -294,14 +307,17 @@ def step_cost(row: Row, wide: bool, decoded_for: int = 0, abreast: bool = False)
     def rows_staging() -> int:
         if level.lhs_by_lane or (lhs_bits * dot.k >= lane_bits and rhs_bits >= 8):
             return 0
-        per_vector = _PER_VECTOR_STAGED_BESIDE_DOTS if stages_beside_dots() else _PER_STAGED_VECTOR
+        beside_dots = _PER_PAIRS_BESIDE_DOTS if _is_bf16_pair(tile) else _PER_VECTOR_WIDENED_BESIDE_DOTS
+        per_vector = beside_dots if stages_beside_dots() else _PER_STAGED_VECTOR
         return -(-per_vector * tile.m0 * dots * lane_bits // vector_bits)
 
     def stages_beside_dots() -> bool:
+        is_pair, is_avx2 = _is_bf16_pair(tile), level.vector_bytes == 32
+        can_widen = level.byte_dot == 0 if row.numerics == "exact" else dot.instructions == 1
+        widens = row.origin != "hand" and level.vector_bytes >= 32 if is_pair else is_avx2 and dots == 1
         lanes = vector_bits // lane_bits
-        per_vector = lanes if level.vector_bytes == 64 else lanes // 2
-        return (row.origin != "hand" and _is_bf16_pair(tile) and dot.instructions == 1
-                and level.vector_bytes >= 32 and parts * blocks == 1 and tile.m0 <= lanes
+        per_vector = lanes // 2 if is_pair and is_avx2 else lanes
+        return (can_widen and widens and parts * blocks == 1 and tile.m0 <= lanes
                 and 4 * tile.m0 >= _STAGED_QUARTERS * -(-tile.m0 // per_vector) * per_vector)
 
     def rows_summing() -> int:
@@ -364,7 +380,7 @@ def _order(row: Row, arch: str, cpu: str, m: int, n: int, k: int) -> tuple:
     lhs_panels = -(-m // tile.m0) if m > 0 else _LARGE
     rhs_panels = -(-n // tile.n0) if n > 0 else _LARGE
     level = library.levels(arch)[tile.isa]
-    decodes_rhs = not l3_feeds_tiles(arch, cpu) and _decodes_rhs_once(row, level, lhs_panels, rhs_panels)
+    decodes_rhs = _decodes_rhs_once(row, arch, cpu, lhs_panels, rhs_panels)
     decoded_for = lhs_panels if decodes_rhs else rhs_panels if _decodes_lhs_once(level, rhs_panels) else 0
     rhs_bytes = float(tile.n0 * tile.k0 * BITS[tile.type.rhs] // 8)
     rhs_steps = tiles(n, tile.n0) * tiles(k, tile.k0)

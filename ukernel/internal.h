@@ -101,8 +101,8 @@ inline bool l3_feeds_tiles(const uint64_t* cpu_data) {
   return least_of_levels(cpu_data, &VectorUnit::l3_feeds) == 2;
 }
 
-// Whether the CPU says that reads of one row are slower beside prefetches, and those of a few rows
-// faster in several sequences.
+// Whether the CPU says that reads of one row are slower beside prefetches, those of a few rows
+// faster in several sequences, and those of many faster from columns as they lie.
 inline bool cpu_reads_ahead([[maybe_unused]] const uint64_t* cpu_data) {
 #ifdef __x86_64__
   return cpu_data && (cpu_data[7] & UK_CPU_FIELD7_X86_64_READS_AHEAD);

@@ -34,8 +34,9 @@ constexpr int kLoneVectorLoads = 4;
 // they find it.
 constexpr int kPerStagedVector = 6;
 // The same of rows that are staged beside dots, of which a vector holds as many as so many quarters
-// of its lanes at least: see stages_beside_dots in generator/plan.py.
-constexpr int kPerVectorStagedBesideDots = 3, kStagedQuarters = 3;
+// of its lanes at least: of one element a lane, and of pairs of bf16. See stages_beside_dots in
+// generator/plan.py.
+constexpr int kPerVectorWidenedBesideDots = 5, kPerPairsBesideDots = 3, kStagedQuarters = 3;
 // s8 by s4 sums its rows in a pass of its own, by lanes that belong to one row each, in as many
 // steps as fill whole vectors. These lanes are added up one by one, a cycle for four, at the end of
 // so many steps as K = 512 has.
@@ -232,16 +233,23 @@ class Step {
   int rows_staging() const {
     const bool staged =
         !unit_.lhs_by_lane && (type_.lhs_bits * dot_.k < lane_bits_ || type_.rhs_bits < 8);
-    const int per_vector = stages_beside_dots() ? kPerVectorStagedBesideDots : kPerStagedVector;
+    const int beside_dots =
+        is_bf16_pair(row_, type_) ? kPerPairsBesideDots : kPerVectorWidenedBesideDots;
+    const int per_vector = stages_beside_dots() ? beside_dots : kPerStagedVector;
     return staged ? rounded_up(per_vector * row_.m0 * dots_ * lane_bits_, vector_bits()) : 0;
   }
 
-  // Generated tiles of one block, of pairs of bf16. A vector of 512 bits is stored in two parts.
+  // Tiles of one block, of rows that are widened: by AVX2 each of them, and pairs of bf16 in
+  // generated ones. A vector of 512 bits of these is stored in two parts.
   bool stages_beside_dots() const {
+    const bool is_pair = is_bf16_pair(row_, type_), is_avx2 = unit_.bytes == 32;
+    const bool is_exact = row_.numerics == UK_NUMERICS_EXACT;
+    const bool can_widen = is_exact ? unit_.byte_dot == 0 : dot_.instructions == 1;
+    const bool widens =
+        is_pair ? row_.origin != UK_ORIGIN_HAND && unit_.bytes >= 32 : is_avx2 && dots_ == 1;
     const int lanes = vector_bits() / lane_bits_,
-              per_vector = unit_.bytes == 64 ? lanes : lanes / 2;
-    return row_.origin != UK_ORIGIN_HAND && is_bf16_pair(row_, type_) && dot_.instructions == 1 &&
-           unit_.bytes >= 32 && parts_ * blocks_ == 1 && row_.m0 <= lanes &&
+              per_vector = is_pair && is_avx2 ? lanes / 2 : lanes;
+    return can_widen && widens && parts_ * blocks_ == 1 && row_.m0 <= lanes &&
            4 * row_.m0 >= kStagedQuarters * rounded_up(row_.m0, per_vector) * per_vector;
   }
 
@@ -300,8 +308,18 @@ int tile_step_cost(const uk_tile_row_t& row, bool wide, uk_index_t decoded_for, 
   return Step(row, type, vector_unit_of_row(row), wide, decoded_for, abreast).cost();
 }
 
+// Whether an instruction of AVX2 loads columns and widens them.
+bool widens_by_loads(const uk_tile_row_t& row) {
+  const Mmt4dType& type = *find_mmt4d_type(row.flags);
+  const VectorUnit& unit = vector_unit_of_row(row);
+  if (unit.bytes != 32) return false;
+  if (row.numerics != UK_NUMERICS_EXACT) return is_f16(type) && row.k0 == 1;
+  return type.rhs_bits == 8 && unit.byte_dot == 0 && row.k0 == unit.s16_k;
+}
+
 // Where L3 feeds tiles the op walks LHS panel by LHS panel, and the cores that were measured decode
-// beside their dots.
+// beside their dots. So does Zen 3 what it widens by loads: f16, s8, u8 and s16 by s8 were up to a
+// tenth faster than on parts of K whose columns, decoded, fill L1. Not nibbles, nor bf16.
 bool decodes_rhs_once(const uk_tile_row_t& row, uk_index_t m, uk_index_t n,
                       const uint64_t* cpu_data) {
   const uk_tile_on_decoded_t* const tile = on_decoded_of_row(row);
@@ -312,6 +330,7 @@ bool decodes_rhs_once(const uk_tile_row_t& row, uk_index_t m, uk_index_t n,
   if ((flips || shifts) && m <= kFewLhsPanelsToFlip) return false;
   // Rows are summed for it, which saves nothing in front of one RHS panel.
   if (flips && n == 1) return false;
+  if (cpu_reads_ahead(cpu_data) && widens_by_loads(row)) return false;
   return !l3_feeds_tiles(cpu_data);
 }
 

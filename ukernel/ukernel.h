@@ -138,7 +138,8 @@ const char* uk_status_string(uk_status_t status);
  * without it no tile uses AMX. READS_AHEAD says that the CPU brings what it reads from memory
  * sooner by itself than with prefetches beside it, and in several sequences sooner than in one:
  * with one row, Zen 3 took up to a fifth longer with prefetches, and with one to four rows up to
- * 1.5 times as long on one RHS panel after the other as on three at a time. */
+ * 1.5 times as long on one RHS panel after the other as on three at a time. Nor does it gain by
+ * columns that are widened once for several LHS panels. */
 #define UK_CPU_FIELD7_X86_64_AVXVNNI (UINT64_C(1) << 0)
 #define UK_CPU_FIELD7_X86_64_SLOW_AVX512BF16 (UINT64_C(1) << 1)
 #define UK_CPU_FIELD7_X86_64_AMX_PERMITTED (UINT64_C(1) << 2)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+import struct
 import unittest
 from collections import Counter
 from itertools import product
@@ -385,9 +386,22 @@ _STAGED: dict = {
     "slli_epi32": lambda v, n: _of_lanes(v, lambda lane: lane << n),
     "and": lambda v, mask: _of_lanes(v, lambda lane: lane & mask), "set1_epi32": lambda a: a,
     "castps": lambda v: v, "bf16_to_f32": lambda v: b"".join(bytes(2) + v[i:i + 2] for i in range(0, len(v), 2)),
+    "f16_to_f32": lambda v: b"".join(struct.pack("<f", *struct.unpack("<e", v[i:i + 2])) for i in range(0, len(v), 2)),
+    "cvtepi8_epi16": lambda v: b"".join(struct.pack("<h", *struct.unpack("<b", v[i:i + 1])) for i in range(len(v))),
     "setr_epi8": lambda *control: control, "broadcast_i32x4": lambda control: control,
     "broadcastsi128": lambda control: control,
     "shuffle_epi8": lambda v, control: bytes(v[i // 16 * 16 + control[i % 16]] for i in range(len(v)))}
+
+
+def _widened(element: str, value: bytes, size: int) -> bytes:
+    """As dots take it, in `size` bytes."""
+    if len(value) == size:
+        return value
+    if element == "f16":
+        return struct.pack("<f", *struct.unpack("<e", value))
+    if element == "bf16":
+        return bytes(size - len(value)) + value
+    return int.from_bytes(value, "little", signed=element[0] == "s").to_bytes(size, "little", signed=True)
 
 
 class StageTest(unittest.TestCase):
@@ -395,7 +409,8 @@ class StageTest(unittest.TestCase):
 
     LINES = ("bf16bf16f32 13x32x2 avx512_base", "bf16bf16f32 14x32x2 avx512_base", "bf16bf16f32 16x16x2 avx512_base",
              "bf16bf16bf16 13x32x2 avx512_base f32acc", "bf16bf16f32 6x16x2 avx2_fma",
-             "bf16bf16f32 8x8x2 avx2_fma", "s8s4s32 8x8x8 avx2_fma", "s8s4s32 6x16x8 avx_vnni",
+             "bf16bf16f32 8x8x2 avx2_fma", "s8s8s32 6x16x2 avx2_fma", "f16f16f32 8x8x1 avx2_fma",
+             "bf16bf16f32 6x16x1 avx2_fma", "s8s4s32 8x8x8 avx2_fma", "s8s4s32 6x16x8 avx_vnni",
              "s8s4s32 14x32x8 avx512_vnni", "s8s4s32 16x16x8 avx512_vnni")
 
     def test_steps_are_there_for_their_dots(self) -> None:
@@ -433,7 +448,7 @@ class StageTest(unittest.TestCase):
                 unit = panel[(step * plan.tile.m0 + row) * plan.primitive.lhs_unit_bytes:]
                 for part, elements in enumerate(plan.primitive.k_order):
                     size, field = BITS[plan.tile.type.lhs] // 8, plan.lane_bytes // len(elements)
-                    wanted = b"".join(bytes(field - size) + unit[k * size:][:size] for k in elements)
+                    wanted = b"".join(_widened(plan.tile.type.lhs, unit[k * size:][:size], field) for k in elements)
                     lane = at + plan.row_at(row, part)
                     self.assertEqual(bytes(memory[lane:lane + plan.lane_bytes]), wanted, f"step {step} row {row}")
 

@@ -93,6 +93,11 @@ class PlanTest(unittest.TestCase):
                                      ("bf16bf16f32 17x16x2 avx512_base", False, False),
                                      ("bf16bf16bf16 13x32x2 avx512_base f32acc", True, False),
                                      ("bf16bf16f32 6x16x2 avx2_fma", True, True),
+                                     ("s8s8s32 6x16x2 avx2_fma", True, True),
+                                     ("bf16bf16f32 6x16x1 avx2_fma", True, False),
+                                     ("f16f16f32 8x8x1 avx2_fma", True, False),
+                                     ("f16f16f32 4x16x1 avx2_fma", False, False),
+                                     ("f16f16f16 8x8x1 avx2_fma", False, False),  # rounding overlaps by itself
                                      ("f16f16f32 13x32x1 avx512_base", False, False),
                                      ("s8s4s32 13x32x8 avx512_vnni", False, False),
                                      ("s8s4s32 8x8x8 avx_vnni", True, False),

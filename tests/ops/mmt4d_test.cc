@@ -698,29 +698,34 @@ TEST(Mmt4dTiles, DecodeTheRhsOnceForEnoughPanels) {
     uint32_t type;
     uk_tile_sizes_t tile;
     uk_index_t m, n;
-    bool decodes;
+    bool decodes, decodes_reading_ahead;
   };
   constexpr uint32_t kF16 = UK_MMT4D_TYPE_F16F16F32, kBf16 = UK_MMT4D_TYPE_BF16BF16F32,
                      kS8 = UK_MMT4D_TYPE_S8S8S32;
   for (const Expected& e :
-       {Expected{"avx512_base", kF16, {14, 32, 1}, 4, 9, false},
-        Expected{"avx512_base", kF16, {14, 32, 1}, 5, 9, true},
-        Expected{"avx512_base", kF16, {14, 32, 1}, 5, 1, true},
-        Expected{"avx512_base", kF16, {2, 32, 1}, 50, 9, false},
-        Expected{"avx2_fma", kF16, {6, 16, 1}, 5, 9, true},
-        Expected{"avx2_fma", kBf16, {6, 16, 2}, 6, 9, false},
-        Expected{"avx2_fma", kBf16, {6, 16, 2}, 7, 9, true},
-        Expected{"avx512_vnni", kS8, {14, 32, 4}, 6, 9, false},
-        Expected{"avx512_vnni", kS8, {14, 32, 4}, 7, 2, true},
-        Expected{"avx512_vnni", kS8, {14, 32, 4}, 9, 1, false},
-        Expected{"avx2_fma", kS8, {6, 16, 2}, 5, 2, true},
-        Expected{"avx2_fma", UK_MMT4D_TYPE_F32F32F32, {6, 16, 1}, 50, 9, false}}) {
-    const CpuData cpu = level_cpu_data(e.level);
+       {Expected{"avx512_base", kF16, {14, 32, 1}, 4, 9, false, false},
+        Expected{"avx512_base", kF16, {14, 32, 1}, 5, 9, true, true},
+        Expected{"avx512_base", kF16, {14, 32, 1}, 5, 1, true, true},
+        Expected{"avx512_base", kF16, {2, 32, 1}, 50, 9, false, false},
+        Expected{"avx2_fma", kF16, {6, 16, 1}, 5, 9, true, false},
+        Expected{"avx2_fma", kBf16, {6, 16, 2}, 6, 9, false, false},
+        Expected{"avx2_fma", kBf16, {6, 16, 2}, 7, 9, true, true},
+        Expected{"avx512_vnni", kS8, {14, 32, 4}, 6, 9, false, false},
+        Expected{"avx512_vnni", kS8, {14, 32, 4}, 7, 2, true, true},
+        Expected{"avx512_vnni", kS8, {14, 32, 4}, 9, 1, false, false},
+        Expected{"avx2_fma", kS8, {6, 16, 2}, 5, 2, true, false},
+        Expected{"avx2_fma", UK_MMT4D_TYPE_S8S4S32, {16, 16, 8}, 9, 9, true, true},
+        Expected{"sse2", kS8, {4, 16, 2}, 9, 9, true, true},
+        Expected{"avx2_fma", UK_MMT4D_TYPE_F32F32F32, {6, 16, 1}, 50, 9, false, false}}) {
+    CpuData cpu = level_cpu_data(e.level);
     const uk_tile_row_t* row =
         uk::select_tile(UK_OP_MMT4D, e.type, e.tile.m0, e.tile.n0, e.tile.k0, cpu.data());
     ASSERT_TRUE(row);
     EXPECT_EQ(e.decodes, uk::decodes_rhs_once(*row, e.m, e.n, cpu.data()))
         << row->symbol << ", " << e.m << " by " << e.n << " panels";
+    cpu[7] |= UK_CPU_FIELD7_X86_64_READS_AHEAD;
+    EXPECT_EQ(e.decodes_reading_ahead, uk::decodes_rhs_once(*row, e.m, e.n, cpu.data()))
+        << row->symbol << ", " << e.m << " by " << e.n << " panels, reading ahead";
   }
 }
 

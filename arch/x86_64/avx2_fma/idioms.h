@@ -138,14 +138,13 @@ struct Avx2WidenedOperands {
   static constexpr bool kStagesLhs = true, kDecodesRhs = true;
   static constexpr int kDecodeTemporaries = 0;
   static constexpr int kLhsBytes = 2, kRhsBytes = 2, kRowBytes = 4, kStageSlack = 32;
+  static constexpr int kRowsBesideDots = 8;
   static UK_INLINE __m256i load_rhs(const char* rhs) { return WidenRhs::widen(load_128<16>(rhs)); }
   static UK_INLINE __m256i broadcast_lhs(const char* row) {
     return _mm256_set1_epi32(load_s32(row));
   }
   static UK_INLINE void stage_lhs(char* to, const char* from, int rows) {
-    UK_UNROLL_STAGING for (; rows >= 8; rows -= 8, from += 16, to += 32) {
-      stage(to, load_128<16>(from));
-    }
+    UK_UNROLL_STAGING for (; rows >= 8; rows -= 8, from += 16, to += 32) { stage_vector(to, from); }
     // The rest in pieces that stay inside the panel; each writes a whole vector, the next one over
     // it.
     if (rows & 4) {
@@ -158,6 +157,7 @@ struct Avx2WidenedOperands {
     }
     if (rows & 1) stage(to, load_128<2>(from));
   }
+  static UK_INLINE void stage_vector(char* to, const char* from) { stage(to, load_128<16>(from)); }
 
  private:
   static UK_INLINE void stage(char* to, __m128i rows) { store_256<32>(to, WidenLhs::widen(rows)); }
