@@ -172,6 +172,7 @@ Mmt4dWalk walk_of(const uk_mmt4d_params_t& p, const Mmt4dType& type, const uk_ti
                     1};
   walk.out_tile_bytes = uk_index_t{p.m0} * p.n0 * type.out_bits / 8;
   walk.tile_steps = tile_steps(row);
+  walk.small_l2 = cpu_has_small_l2(p.cpu_data);
   return walk;
 }
 

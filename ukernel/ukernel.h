@@ -139,11 +139,13 @@ const char* uk_status_string(uk_status_t status);
  * sooner by itself than with prefetches beside it, and in several sequences sooner than in one:
  * with one row, Zen 3 took up to a fifth longer with prefetches, and with one to four rows up to
  * 1.5 times as long on one RHS panel after the other as on three at a time. Nor does it gain by
- * columns that are widened once for several LHS panels. */
+ * columns that are widened once for several LHS panels. SMALL_L2 says that a core's L2 has less
+ * than 1 MiB: blocks of operands are smaller. */
 #define UK_CPU_FIELD7_X86_64_AVXVNNI (UINT64_C(1) << 0)
 #define UK_CPU_FIELD7_X86_64_SLOW_AVX512BF16 (UINT64_C(1) << 1)
 #define UK_CPU_FIELD7_X86_64_AMX_PERMITTED (UINT64_C(1) << 2)
 #define UK_CPU_FIELD7_X86_64_READS_AHEAD (UINT64_C(1) << 3)
+#define UK_CPU_FIELD7_X86_64_SMALL_L2 (UINT64_C(1) << 4)
 
 #define UK_CPU_ARM_64_FULLFP16 (UINT64_C(1) << 10)
 #define UK_CPU_ARM_64_FP16FML (UINT64_C(1) << 11)

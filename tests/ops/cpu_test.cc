@@ -144,6 +144,20 @@ TEST(CpuDetect, IsRepeatableAndClearsFieldsItDoesNotKnow) {
   EXPECT_EQ(0u, cpu[UK_CPU_DATA_FIELDS + 1]);
 }
 
+#if defined(__x86_64__)
+// Of the first CPU, by the kernel; 0 if it does not say.
+int l2_kib() {
+  for (const char* index : {"2", "1", "3"}) {
+    const std::string folder = std::string("/sys/devices/system/cpu/cpu0/cache/index") + index;
+    int level = 0, kib = 0;
+    std::ifstream(folder + "/level") >> level;
+    std::ifstream(folder + "/size") >> kib;  // then comes a K
+    if (level == 2) return kib;
+  }
+  return 0;
+}
+#endif
+
 // The words that /proc/cpuinfo has under a heading for the first CPU.
 std::set<std::string> words_of_cpuinfo(const std::string& heading) {
   std::ifstream file("/proc/cpuinfo");
@@ -223,13 +237,16 @@ TEST(CpuDetect, AgreesWithTheKernel) {
   const bool reads_ahead = (cpu[7] & UK_CPU_FIELD7_X86_64_READS_AHEAD) != 0;
   EXPECT_TRUE(reads_ahead || !is_zen3);
   EXPECT_TRUE(is_of_family || !reads_ahead);
+  if (const int kib = l2_kib(); kib > 0) {
+    EXPECT_EQ(kib < 1024, (cpu[7] & UK_CPU_FIELD7_X86_64_SMALL_L2) != 0);
+  }
   constexpr long kGetPermissions = 0x1022, kTileData = 18;  // ARCH_GET_XCOMP_PERM
   uint64_t permitted = 0;
   if (syscall(SYS_arch_prctl, kGetPermissions, &permitted) != 0) permitted = 0;
   EXPECT_EQ(flags.count("amx_tile") == 1 && (permitted >> kTileData & 1) != 0,
             (cpu[7] & UK_CPU_FIELD7_X86_64_AMX_PERMITTED) != 0);
   known[7] = UK_CPU_FIELD7_X86_64_SLOW_AVX512BF16 | UK_CPU_FIELD7_X86_64_AMX_PERMITTED |
-             UK_CPU_FIELD7_X86_64_READS_AHEAD;
+             UK_CPU_FIELD7_X86_64_READS_AHEAD | UK_CPU_FIELD7_X86_64_SMALL_L2;
 #endif
   for (const auto& feature : features) {
     known[static_cast<size_t>(feature.field)] |= feature.bit;

@@ -68,6 +68,11 @@ Mmt4dWalk in_blocks_each_way(bool limited) {
   return walk;
 }
 
+Mmt4dWalk in_small_l2(Mmt4dWalk walk) {
+  walk.small_l2 = true;
+  return walk;
+}
+
 // Of a step that costs this much, few_rows waits for memory, takes as long itself, or has more to
 // do, or much more.
 constexpr int kCheap = 16, kModerate = 48, kDear = 100, kSlow = 200;
@@ -75,6 +80,7 @@ constexpr int kCheap = 16, kModerate = 48, kDear = 100, kSlow = 200;
 TEST(Mmt4dWalk, GivesEachTileAllStepsInOrder) {
   std::vector<Mmt4dWalk> walks = {
       in_blocks_each_way(true),
+      in_small_l2(in_blocks_each_way(false)),
       few_rows(4, kCheap, 1),
       few_rows(4, kCheap, 2),
       few_rows(4, kDear, 2),
@@ -138,6 +144,24 @@ TEST(Mmt4dWalk, SplitsKWhereAPanelIsTooLong) {
   for (const bool l3_feeds : {false, true}) {
     for (const Call& call : calls_of({37, 41, 9000, 16, 64, 128, true, l3_feeds, 0, 1})) {
       ASSERT_LE(call.k1 * (64 + 128), l3_feeds ? kLongPanelBytes : kPanelBytes);
+    }
+  }
+}
+
+TEST(Mmt4dWalk, HasSmallerBlocksInASmallL2) {
+  for (const bool small : {false, true}) {
+    Mmt4dWalk walk = in_blocks_each_way(false);
+    walk.small_l2 = small;
+    const uk_index_t panels = small ? kPanelBytesInSmallL2 : kPanelBytes;
+    const uk_index_t block = small ? kLhsBlockBytesInSmallL2 : kLhsBlockBytes;
+    for (const TilesOfRhs& tiles : groups_of(walk)) {
+      const uk_index_t k1 = tiles.rhs.k1;
+      ASSERT_LE(k1 * (64 + 128), panels);
+      ASSERT_LE(k1 * 64 * (tiles.i1 - tiles.i0), block);
+      // Nor are they smaller than that makes them.
+      if (tiles.rhs.k == 0) {
+        ASSERT_GT(2 * k1 * (64 + 128), panels);
+      }
     }
   }
 }

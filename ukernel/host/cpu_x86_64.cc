@@ -59,6 +59,12 @@ bool reads_ahead() {
   return cpuinfo_get_core(0)->uarch == cpuinfo_uarch_zen3 && !cpuinfo_has_x86_avx512f();
 }
 
+// Of which cores with AVX2 alone have 256 or 512 KiB.
+bool has_small_l2() {
+  const cpuinfo_cache* const l2 = cpuinfo_get_l2_cache(0);
+  return l2 && l2->size < (1u << 20);
+}
+
 // Linux gives a process the registers of AMX, for all its threads, when it asks for them.
 bool asks_for_amx() {
 #ifdef __linux__
@@ -115,5 +121,6 @@ extern "C" uk_status_t uk_cpu_detect(uint64_t* cpu_data, size_t fields) {
   if (cpuid.amx_tile && asks_for_amx()) cpu_data[7] |= UK_CPU_FIELD7_X86_64_AMX_PERMITTED;
   if (has_slow_bf16_dots(cpuid)) cpu_data[7] |= UK_CPU_FIELD7_X86_64_SLOW_AVX512BF16;
   if (reads_ahead()) cpu_data[7] |= UK_CPU_FIELD7_X86_64_READS_AHEAD;
+  if (has_small_l2()) cpu_data[7] |= UK_CPU_FIELD7_X86_64_SMALL_L2;
   return UK_STATUS_OK;
 }
