@@ -261,7 +261,7 @@ def _integer_elements(n: _Names, k: int) -> dict[str, _Element]:
 
 # Of bytes by nibbles. On avx512_base, and with fewer rows on avx512_vnni, that was slower.
 _LEAST_NIBBLE_ROWS_BESIDE_DOTS = {"avx2_fma": 4, "avx_vnni": 6, "avx512_vnni": 14}
-# Of f16, bf16 one by one, and bytes by bytes. In 512 bits that was slower.
+# Of what is widened into one vector. Of f16, bf16 and bytes by bytes it was measured; in 512 bits that was slower.
 _LEAST_WIDENED_ROWS_BESIDE_DOTS = {"avx2_fma": 6}
 
 

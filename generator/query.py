@@ -54,7 +54,7 @@ def further_features(arch: str) -> frozenset[str]:
 
 @cache
 def level_of_cpu(arch: str, name: str) -> frozenset[str]:
-    """The features of a CPU of this level, or of these, with what else field 7 says of it:
+    """The features of a CPU of this level, or of these, with what else field 7 says of it that tiles depend on:
     "avx512_vnni+avx512_bf16+slow_avx512bf16"."""
     features_of = {level.name: level.features for level in library.levels(arch).values()}
     features_of |= {further.lower(): frozenset({further}) for further in further_features(arch)}
@@ -313,11 +313,13 @@ def step_cost(row: Row, wide: bool, decoded_for: int = 0, abreast: bool = False)
 
     def stages_beside_dots() -> bool:
         is_pair, is_avx2 = _is_bf16_pair(tile), level.vector_bytes == 32
-        can_widen = level.byte_dot == 0 if row.numerics == "exact" else dot.instructions == 1
-        widens = row.origin != "hand" and level.vector_bytes >= 32 if is_pair else is_avx2 and dots == 1
+        if level.byte_dot != 0 if row.numerics == "exact" else dot.instructions != 1:
+            return False
+        if row.origin == "hand" or level.vector_bytes < 32 if is_pair else not is_avx2 or dots != 1:
+            return False
         lanes = vector_bits // lane_bits
         per_vector = lanes // 2 if is_pair and is_avx2 else lanes
-        return (can_widen and widens and parts * blocks == 1 and tile.m0 <= lanes
+        return (parts * blocks == 1 and tile.m0 <= lanes
                 and 4 * tile.m0 >= _STAGED_QUARTERS * -(-tile.m0 // per_vector) * per_vector)
 
     def rows_summing() -> int:
@@ -385,8 +387,7 @@ def _order(row: Row, arch: str, cpu: str, m: int, n: int, k: int) -> tuple:
     rhs_bytes = float(tile.n0 * tile.k0 * BITS[tile.type.rhs] // 8)
     rhs_steps = tiles(n, tile.n0) * tiles(k, tile.k0)
     streams = rhs_steps * rhs_bytes >= _STREAM_BYTES
-    gains = (streams and 0 < m <= _FEW_ROWS and rhs_panels >= PANELS_ABREAST
-             and _READS_AHEAD in level_of_cpu(arch, cpu))
+    gains = 0 < m <= _FEW_ROWS and rhs_panels >= PANELS_ABREAST and _READS_AHEAD in level_of_cpu(arch, cpu)
     abreast = gains and lhs_panels == 1 and reads_abreast(row)
     step = step_cost(row, is_wide(arch, cpu), decoded_for, abreast)
     mostly_pads = level.tile_steps > 1 and 0 < m <= _FEW_ROWS_OF_TILES

@@ -57,7 +57,8 @@ struct Mmt4dWalk {
   bool reads_ahead = false;  // of one, by itself
   // Whether a tile can take kPanelsAbreast RHS panels at once; for m == 1.
   bool has_tile_abreast = false;
-  bool small_l2 = false;  // which has room for smaller blocks
+  // Whether blocks are those of a small L2. Read where L3 does not feed tiles.
+  bool small_l2 = false;
   // The most steps of K and the most LHS panels that make a block, and what a tile of OUT takes
   // where that comes in blocks; unless 0. For m > 1, where K can be split and L3 does not feed
   // tiles.
@@ -94,10 +95,10 @@ struct Mmt4dWalk {
     // traffic on OUT.
     uk_index_t k_block = larger(k, 1);
     if (m > 1 && can_split_k) {
-      const uk_index_t panels = rhs_blocks ? kLongPanelBytes
-                                : small_l2 ? kPanelBytesInSmallL2
-                                           : kPanelBytes;
-      k_block = equal_block(k, lhs_step_bytes + rhs_step_bytes, panels, 16);
+      const uk_index_t panel_bytes = rhs_blocks ? kLongPanelBytes
+                                     : small_l2 ? kPanelBytesInSmallL2
+                                                : kPanelBytes;
+      k_block = equal_block(k, lhs_step_bytes + rhs_step_bytes, panel_bytes, 16);
       if (most_steps > 0) k_block = smaller(k_block, equal_block(k, 1, most_steps));
     }
     uk_index_t m_block = 1, n_block = n;
@@ -105,8 +106,8 @@ struct Mmt4dWalk {
       const uk_index_t block_bytes = smaller(m * k * lhs_step_bytes, kRhsBlockBytes);
       n_block = equal_block(n, k * rhs_step_bytes, block_bytes);
     } else {
-      const uk_index_t panels = small_l2 ? kLhsBlockBytesInSmallL2 : kLhsBlockBytes;
-      m_block = equal_block(m, lhs_step_bytes * k_block, panels);
+      const uk_index_t block_bytes = small_l2 ? kLhsBlockBytesInSmallL2 : kLhsBlockBytes;
+      m_block = equal_block(m, lhs_step_bytes * k_block, block_bytes);
       if (most_lhs_panels > 0) m_block = smaller(m_block, equal_block(m, 1, most_lhs_panels));
       // Each part of K would bring all of OUT from memory; in blocks of it all of the LHS comes
       // from there each time, so that of few parts they are larger.

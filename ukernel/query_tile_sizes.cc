@@ -18,9 +18,10 @@ constexpr int kMostlyPadding = 16;
 // by s8 of 32x32x4 was measured to be a tenth slower than of 16x32x4, which the model has as fast.
 constexpr int kRowsOfTall = 17;
 constexpr double kTall = 1.125;
-// On a CPU that gains by several RHS panels abreast (ukernel/tile.h), so few rows take so many
-// times as long to read from memory by tiles that cannot: 1x64 was measured to take 1.2 to 1.4
-// times as long as 1x16, 4x16 up to 1.5 times as long as 4x8.
+// Few rows, which a CPU that gains by several RHS panels abreast (ukernel/tile.h) was measured to
+// multiply faster by tiles that can do so, in the caches too: f32 2x32 took 1.3 times as long as
+// 2x16. From memory others take so many times as long to read: 1x64 1.2 to 1.4 times as long as
+// 1x16, 4x16 up to 1.5 times as long as 4x8.
 constexpr uk_index_t kFewRows = 4;
 constexpr double kAlone = 1.375;
 // What is shorter, multiplying or reading from memory, goes on beside the other but for such a
@@ -45,8 +46,8 @@ double total_cost(const uk_tile_row_t& row, const uint64_t* cpu_data, bool wide,
   const Mmt4dType& type = *find_mmt4d_type(row.flags);
   const double bytes = row.n0 * row.k0 * type.rhs_bits / 8;
   const bool streams = tiles_n * steps * bytes >= kStreamBytes;
-  const bool gains = streams && 0 < m && m <= kFewRows && rhs_panels >= kPanelsAbreast &&
-                     cpu_reads_ahead(cpu_data);
+  const bool gains =
+      0 < m && m <= kFewRows && rhs_panels >= kPanelsAbreast && cpu_reads_ahead(cpu_data);
   const bool abreast = gains && lhs_panels == 1 && tile_abreast_of_row(row);
   const double step = tile_step_cost(row, wide, decoded_for, abreast) *
                       (row_is_slow(row, cpu_data) ? kSlow : 1) * (mostly_pads ? kMostlyPadding : 1);

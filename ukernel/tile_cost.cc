@@ -34,8 +34,8 @@ constexpr int kLoneVectorLoads = 4;
 // they find it.
 constexpr int kPerStagedVector = 6;
 // The same of rows that are staged beside dots, of which a vector holds as many as so many quarters
-// of its lanes at least: of one element a lane, and of pairs of bf16. See stages_beside_dots in
-// generator/plan.py.
+// of its lanes at least: of rows that are widened into one vector, and of pairs of bf16. See
+// stages_beside_dots in generator/plan.py.
 constexpr int kPerVectorWidenedBesideDots = 5, kPerPairsBesideDots = 3, kStagedQuarters = 3;
 // s8 by s4 sums its rows in a pass of its own, by lanes that belong to one row each, in as many
 // steps as fill whole vectors. These lanes are added up one by one, a cycle for four, at the end of
@@ -239,17 +239,19 @@ class Step {
     return staged ? rounded_up(per_vector * row_.m0 * dots_ * lane_bits_, vector_bits()) : 0;
   }
 
-  // Tiles of one block, of rows that are widened: by AVX2 each of them, and pairs of bf16 in
-  // generated ones. A vector of 512 bits of these is stored in two parts.
+  // Tiles of one block: generated ones of pairs of bf16, a vector of which is stored in two parts
+  // if it has 512 bits, and of AVX2 all whose step is one dot on widened rows.
   bool stages_beside_dots() const {
     const bool is_pair = is_bf16_pair(row_, type_), is_avx2 = unit_.bytes == 32;
+    // Not where sums are rounded at each step, nor with dots of bytes.
     const bool is_exact = row_.numerics == UK_NUMERICS_EXACT;
-    const bool can_widen = is_exact ? unit_.byte_dot == 0 : dot_.instructions == 1;
-    const bool widens =
-        is_pair ? row_.origin != UK_ORIGIN_HAND && unit_.bytes >= 32 : is_avx2 && dots_ == 1;
-    const int lanes = vector_bits() / lane_bits_,
-              per_vector = is_pair && is_avx2 ? lanes / 2 : lanes;
-    return can_widen && widens && parts_ * blocks_ == 1 && row_.m0 <= lanes &&
+    if (is_exact ? unit_.byte_dot != 0 : dot_.instructions != 1) return false;
+    if (is_pair ? row_.origin == UK_ORIGIN_HAND || unit_.bytes < 32 : !is_avx2 || dots_ != 1) {
+      return false;
+    }
+    const int lanes = vector_bits() / lane_bits_;
+    const int per_vector = is_pair && is_avx2 ? lanes / 2 : lanes;
+    return parts_ * blocks_ == 1 && row_.m0 <= lanes &&
            4 * row_.m0 >= kStagedQuarters * rounded_up(row_.m0, per_vector) * per_vector;
   }
 
@@ -301,20 +303,21 @@ class Step {
   int parts_, part_, blocks_;
 };
 
-}  // namespace
-
-int tile_step_cost(const uk_tile_row_t& row, bool wide, uk_index_t decoded_for, bool abreast) {
-  const Mmt4dType& type = *find_mmt4d_type(row.flags);
-  return Step(row, type, vector_unit_of_row(row), wide, decoded_for, abreast).cost();
-}
-
-// Whether an instruction of AVX2 loads columns and widens them.
+// Whether columns are f16, or pairs of bytes, which an instruction of AVX2 widens as it loads them.
+// Of what else it widens nothing was measured.
 bool widens_by_loads(const uk_tile_row_t& row) {
   const Mmt4dType& type = *find_mmt4d_type(row.flags);
   const VectorUnit& unit = vector_unit_of_row(row);
   if (unit.bytes != 32) return false;
   if (row.numerics != UK_NUMERICS_EXACT) return is_f16(type) && row.k0 == 1;
   return type.rhs_bits == 8 && unit.byte_dot == 0 && row.k0 == unit.s16_k;
+}
+
+}  // namespace
+
+int tile_step_cost(const uk_tile_row_t& row, bool wide, uk_index_t decoded_for, bool abreast) {
+  const Mmt4dType& type = *find_mmt4d_type(row.flags);
+  return Step(row, type, vector_unit_of_row(row), wide, decoded_for, abreast).cost();
 }
 
 // Where L3 feeds tiles the op walks LHS panel by LHS panel, and the cores that were measured decode

@@ -230,28 +230,26 @@ constexpr bool loads_rows_first(int rows, int vectors) {
   return !P::kPairsDots && rows > 1 && rows < vectors;
 }
 
-// Whether a step stages rows of the next part of the panel beside its dots, which a core overlaps,
-// and not all of them wait for these in front. On Zen 3 tiles of six rows take 3 to 5 % less time,
-// of eight up to 9 %; but of four up to 5 % more, and of one or two 10 %.
+// Whether each step stages a vector of rows of the panel's next part beside its dots, which a core
+// overlaps. All of the part at once, in front, keeps the dots waiting: on Zen 3 six rows took up to
+// 7 % longer, eight up to 14. But with four rows it was up to 5 % faster, with one or two 10, and
+// of more than a vector of rows there is no hand-written tile of one block.
 template <class P, int M0>
 constexpr bool stages_beside_dots() {
-  return P::kRowsBesideDots > 0 && 4 * M0 >= 3 * P::kRowsBesideDots;
+  constexpr int kLeastRows = 6;
+  return kLeastRows <= M0 && M0 <= P::kRowsBesideDots;
 }
 
-// Those rows, of which a step stages kRowsOfStep.
+// The rows of that part, of which a step stages kRowsOfStep.
 template <class P, int M0>
 struct RowsToStage {
-  static constexpr int kVectorRows = P::kRowsBesideDots;
-  static constexpr int kRowsOfStep =
-      stages_beside_dots<P, M0>() ? (M0 + kVectorRows - 1) / kVectorRows * kVectorRows : 0;
+  static constexpr int kRowsOfStep = stages_beside_dots<P, M0>() ? P::kRowsBesideDots : 0;
   const char* from;
   char* to;
   uk_index_t rows;
 
   UK_INLINE void stage_beside_step() {
-    UK_UNROLL for (int i = 0; i < kRowsOfStep; i += kVectorRows) {
-      P::stage_vector(to + i * P::kRowBytes, from + i * P::kLhsBytes);
-    }
+    P::stage_vector(to, from);
     from += kRowsOfStep * P::kLhsBytes;
     to += kRowsOfStep * P::kRowBytes;
     rows -= kRowsOfStep;
@@ -265,7 +263,8 @@ struct NoRowsToStage {
 // k1 steps on a block's accumulators, of each sum of its results; a step's rows are kStride bytes
 // from the next one's. Of more columns than N0, each N0 are in the next of panels panel_bytes
 // apart. `sums` is of kSumsRows, for kSummedRows rows, if there are any. One of kPrefetchBlocks
-// blocks prefetches what is `ahead`; none does if that is 0.
+// blocks prefetches what is `ahead`; none does if that is 0. Each step stages a vector of to_stage,
+// which has enough of them.
 template <class P, int kStride, int N0, int kPrefetchBlocks, int kSummedRows, int Sums, int Rows,
           int Vectors, class ToStage = NoRowsToStage>
 UK_INLINE void k_steps(typename P::Acc (&accs)[Sums][Rows][Vectors], typename P::Acc& sums,
@@ -333,9 +332,9 @@ UK_INLINE void k_steps(typename P::Acc (&accs)[Sums][Rows][Vectors], typename P:
   }
 }
 
-// Steps whose LHS is staged on the stack at a time: enough to be worth a loop, and few enough that
-// the next ones, where they are not staged beside dots, are while the last dots of those before are
-// still under way.
+// Steps whose LHS is staged on the stack at a time: enough to be worth a loop. Where all are staged
+// in front of the dots they are few enough that a core does so while dots before are still under
+// way.
 template <class P, int M0>
 constexpr int staged_steps() {
   if (M0 == 1 || stages_beside_dots<P, M0>()) return 32;
@@ -349,8 +348,8 @@ constexpr int kStepsSummedFirst = 2;
 //
 // Where the LHS must be converted, it is, for many steps and all rows of the tile at once, into a
 // buffer from which the load port then broadcasts: converting behind each broadcast would cost two
-// shuffles per row and step. The next steps are staged before the dots of these: a load waits for a
-// store that is under way.
+// shuffles per row and step. The next steps are staged before the dots of these, or beside them: a
+// load waits for a store that is under way.
 //
 // Where rows are summed, the tile's first block does it for those of all (kSumsRows), which costs
 // it one dot a step, and leaves the sums in memory, to be broadcast from. It begins with the last

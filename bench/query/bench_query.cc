@@ -329,10 +329,11 @@ std::vector<Level> levels_at_hand() {
     if (!uk_cpu_has_level(name, host.cpu_data)) continue;
     Level level = {name, {}};
     uk_cpu_level(name, level.cpu_data, UK_CPU_DATA_FIELDS);
-    // No features, but what this CPU makes of one (with it no tile of that level is used), and of
-    // prefetches.
-    level.cpu_data[7] |= host.cpu_data[7] &
-                         (UK_CPU_FIELD7_X86_64_SLOW_AVX512BF16 | UK_CPU_FIELD7_X86_64_READS_AHEAD);
+    // No features, but what this CPU makes of one (with it no tile of that level is used), of
+    // prefetches, and of blocks.
+    level.cpu_data[7] |=
+        host.cpu_data[7] & (UK_CPU_FIELD7_X86_64_SLOW_AVX512BF16 |
+                            UK_CPU_FIELD7_X86_64_READS_AHEAD | UK_CPU_FIELD7_X86_64_SMALL_L2);
     levels.push_back(level);
   }
   return levels;

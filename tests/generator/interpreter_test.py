@@ -387,6 +387,7 @@ _STAGED: dict = {
     "and": lambda v, mask: _of_lanes(v, lambda lane: lane & mask), "set1_epi32": lambda a: a,
     "castps": lambda v: v, "bf16_to_f32": lambda v: b"".join(bytes(2) + v[i:i + 2] for i in range(0, len(v), 2)),
     "f16_to_f32": lambda v: b"".join(struct.pack("<f", *struct.unpack("<e", v[i:i + 2])) for i in range(0, len(v), 2)),
+    "cvtepu8_epi16": lambda v: b"".join(bytes((byte, 0)) for byte in v),
     "cvtepi8_epi16": lambda v: b"".join(struct.pack("<h", *struct.unpack("<b", v[i:i + 1])) for i in range(len(v))),
     "setr_epi8": lambda *control: control, "broadcast_i32x4": lambda control: control,
     "broadcastsi128": lambda control: control,
@@ -409,7 +410,8 @@ class StageTest(unittest.TestCase):
 
     LINES = ("bf16bf16f32 13x32x2 avx512_base", "bf16bf16f32 14x32x2 avx512_base", "bf16bf16f32 16x16x2 avx512_base",
              "bf16bf16bf16 13x32x2 avx512_base f32acc", "bf16bf16f32 6x16x2 avx2_fma",
-             "bf16bf16f32 8x8x2 avx2_fma", "s8s8s32 6x16x2 avx2_fma", "f16f16f32 8x8x1 avx2_fma",
+             "bf16bf16f32 8x8x2 avx2_fma", "s8s8s32 6x16x2 avx2_fma", "u8s8s32 7x8x2 avx2_fma",
+             "f16f16f32 8x8x1 avx2_fma",
              "bf16bf16f32 6x16x1 avx2_fma", "s8s4s32 8x8x8 avx2_fma", "s8s4s32 6x16x8 avx_vnni",
              "s8s4s32 14x32x8 avx512_vnni", "s8s4s32 16x16x8 avx512_vnni")
 
@@ -462,6 +464,7 @@ class StageTest(unittest.TestCase):
                     for lane in range(0, len(value), 4):
                         memory[at + lane + 2:at + lane + 4] = value[lane + 2 * upper:][:2]
                 else:
+                    self.assertLessEqual(at + len(value), len(memory), "is in the stage")
                     memory[at:at + len(value)] = value
                 continue
             statement = re.fullmatch(r"const auto (\w+) = (.*);", line)

@@ -80,7 +80,7 @@ void print_tiles_on_decoded_rhs() {
   }
 }
 
-// The bits of field 7 that are no level's.
+// The bits of field 7 that the query reads and that are no level's.
 constexpr struct {
   const char* name;
   uint64_t bit;

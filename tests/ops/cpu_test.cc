@@ -147,8 +147,8 @@ TEST(CpuDetect, IsRepeatableAndClearsFieldsItDoesNotKnow) {
 #if defined(__x86_64__)
 // Of the first CPU, by the kernel; 0 if it does not say.
 int l2_kib() {
-  for (const char* index : {"2", "1", "3"}) {
-    const std::string folder = std::string("/sys/devices/system/cpu/cpu0/cache/index") + index;
+  for (int index = 0; index < 4; ++index) {
+    const std::string folder = "/sys/devices/system/cpu/cpu0/cache/index" + std::to_string(index);
     int level = 0, kib = 0;
     std::ifstream(folder + "/level") >> level;
     std::ifstream(folder + "/size") >> kib;  // then comes a K

@@ -714,6 +714,8 @@ TEST(Mmt4dTiles, DecodeTheRhsOnceForEnoughPanels) {
         Expected{"avx512_vnni", kS8, {14, 32, 4}, 7, 2, true, true},
         Expected{"avx512_vnni", kS8, {14, 32, 4}, 9, 1, false, false},
         Expected{"avx2_fma", kS8, {6, 16, 2}, 5, 2, true, false},
+        Expected{"avx2_fma", UK_MMT4D_TYPE_U8S8S32, {6, 16, 2}, 5, 2, true, false},
+        Expected{"avx2_fma", UK_MMT4D_TYPE_S16S8S32, {6, 16, 2}, 5, 2, true, false},
         Expected{"avx2_fma", UK_MMT4D_TYPE_S8S4S32, {16, 16, 8}, 9, 9, true, true},
         Expected{"sse2", kS8, {4, 16, 2}, 9, 9, true, true},
         Expected{"avx2_fma", UK_MMT4D_TYPE_F32F32F32, {6, 16, 1}, 50, 9, false, false}}) {
@@ -817,6 +819,15 @@ TEST_P(Mmt4dAtLevel, BitsDoNotDependOnTheSplitOfK) {
     if (HasFatalFailure()) return;
     EXPECT_EQ(whole.tile(0, 0), columns.tile(0, 0)) << whole.row()->symbol;
     EXPECT_EQ(whole.tile(0, 0), columns.tile(0, 1)) << whole.row()->symbol;
+#if defined(__x86_64__)
+    CpuData data = cpu;
+    data[7] |= UK_CPU_FIELD7_X86_64_SMALL_L2;
+    Call smaller({r.flags, 2, 1, k, r.tile, Strides::kZeroForInputs, Edge::end, "random"},
+                 data.data());
+    smaller.run();
+    if (HasFatalFailure()) return;
+    EXPECT_EQ(whole.tile(0, 0), smaller.tile(1, 0)) << whole.row()->symbol << " in a small L2";
+#endif
   }
 }
 

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -149,18 +150,18 @@ TEST(Mmt4dWalk, SplitsKWhereAPanelIsTooLong) {
 }
 
 TEST(Mmt4dWalk, HasSmallerBlocksInASmallL2) {
-  for (const bool small : {false, true}) {
-    Mmt4dWalk walk = in_blocks_each_way(false);
-    walk.small_l2 = small;
-    const uk_index_t panels = small ? kPanelBytesInSmallL2 : kPanelBytes;
-    const uk_index_t block = small ? kLhsBlockBytesInSmallL2 : kLhsBlockBytes;
-    for (const TilesOfRhs& tiles : groups_of(walk)) {
-      const uk_index_t k1 = tiles.rhs.k1;
-      ASSERT_LE(k1 * (64 + 128), panels);
-      ASSERT_LE(k1 * 64 * (tiles.i1 - tiles.i0), block);
+  const Mmt4dWalk walk = in_blocks_each_way(false);
+  for (const auto& [blocked, panel_bytes, block_bytes] :
+       {std::tuple{walk, kPanelBytes, kLhsBlockBytes},
+        std::tuple{in_small_l2(walk), kPanelBytesInSmallL2, kLhsBlockBytesInSmallL2}}) {
+    for (const TilesOfRhs& tiles : groups_of(blocked)) {
+      const uk_index_t k1 = tiles.rhs.k1, lhs_bytes = k1 * 64 * (tiles.i1 - tiles.i0);
+      ASSERT_LE(k1 * (64 + 128), panel_bytes);
+      ASSERT_LE(lhs_bytes, block_bytes);
       // Nor are they smaller than that makes them.
-      if (tiles.rhs.k == 0) {
-        ASSERT_GT(2 * k1 * (64 + 128), panels);
+      if (tiles.rhs.k == 0 && tiles.i0 == 0) {
+        ASSERT_GT(2 * k1 * (64 + 128), panel_bytes);
+        ASSERT_GT(2 * lhs_bytes, block_bytes);
       }
     }
   }
