@@ -15,8 +15,7 @@ struct F32Fma : Out, Operands {
 
 struct F16Rounded : Avx2F16Out, Avx2WidenedOperands<Avx2WidenF16> {
   static constexpr int kK0 = 1, kTemporaries = 6;
-  static constexpr int kRowsBesideDots =
-      0;  // a core overlaps rounding with the next step by itself
+  static constexpr int kRowsBesideDots = 0;  // rounding overlaps by itself
   static UK_INLINE Acc dot(Acc acc, __m256i lhs, __m256i rhs) {
     return fma_rounded_to_f16(acc, _mm256_castsi256_ps(lhs), _mm256_castsi256_ps(rhs));
   }
@@ -25,8 +24,7 @@ struct F16Rounded : Avx2F16Out, Avx2WidenedOperands<Avx2WidenF16> {
 // By contract an f32 FMA, then a second rounding to bf16.
 struct Bf16Rounded : Avx2Bf16Out, Avx2WidenedOperands<Avx2WidenBf16> {
   static constexpr int kK0 = 1, kTemporaries = 8;
-  static constexpr int kRowsBesideDots =
-      0;  // a core overlaps rounding with the next step by itself
+  static constexpr int kRowsBesideDots = 0;  // rounding overlaps by itself
   static constexpr bool kRoundsDots = true;
   static UK_INLINE Acc dot(Acc acc, __m256i lhs, __m256i rhs) {
     return _mm256_fmadd_ps(_mm256_castsi256_ps(lhs), _mm256_castsi256_ps(rhs), in_place(acc));
