@@ -92,10 +92,18 @@ struct Cpu {
   int rank(const uk_tile_row_t& row) const { return position(levels, row.isa); }
 };
 
+#if defined(__x86_64__)
+constexpr uint64_t kSmallL2 = UK_CPU_FIELD7_X86_64_SMALL_L2;
+#else
+constexpr uint64_t kSmallL2 = 0;
+#endif
+
 void check_detection(uint64_t expected, Cpu* cpu) {
   if (uk_cpu_detect(cpu->data, UK_CPU_DATA_FIELDS) != UK_STATUS_OK) fail("no detection");
   for (int i = 0; i < UK_CPU_DATA_FIELDS; ++i) {
-    const uint64_t found = cpu->data[i], wanted = i == 0 ? expected : 0;
+    // The size of L2 is QEMU's own, whatever the model.
+    const uint64_t found = cpu->data[i] & ~(i == 7 ? kSmallL2 : 0);
+    const uint64_t wanted = i == 0 ? expected : 0;
     if (found == wanted) continue;
     char text[128];
     std::snprintf(text, sizeof(text), "field %d is %#" PRIx64 ", expected %#" PRIx64, i, found,
