@@ -101,22 +101,22 @@ inline bool l3_feeds_tiles(const uint64_t* cpu_data) {
   return least_of_levels(cpu_data, &VectorUnit::l3_feeds) == 2;
 }
 
+// Bits of field 7; no CPU of Arm has them.
+#ifdef __x86_64__
+constexpr uint64_t kReadsAhead = UK_CPU_FIELD7_X86_64_READS_AHEAD;
+constexpr uint64_t kSmallL2 = UK_CPU_FIELD7_X86_64_SMALL_L2;
+#else
+constexpr uint64_t kReadsAhead = 0, kSmallL2 = 0;
+#endif
+
 // Whether the CPU says that reads of one row are slower beside prefetches, those of a few rows
 // faster in several sequences, and those of many not by f16 and bytes that are widened once.
-inline bool cpu_reads_ahead([[maybe_unused]] const uint64_t* cpu_data) {
-#ifdef __x86_64__
-  return cpu_data && (cpu_data[7] & UK_CPU_FIELD7_X86_64_READS_AHEAD);
-#else
-  return false;
-#endif
+inline bool cpu_reads_ahead(const uint64_t* cpu_data) {
+  return cpu_data && (cpu_data[7] & kReadsAhead);
 }
 
-inline bool cpu_has_small_l2([[maybe_unused]] const uint64_t* cpu_data) {
-#ifdef __x86_64__
-  return cpu_data && (cpu_data[7] & UK_CPU_FIELD7_X86_64_SMALL_L2);
-#else
-  return false;
-#endif
+inline bool cpu_has_small_l2(const uint64_t* cpu_data) {
+  return cpu_data && (cpu_data[7] & kSmallL2);
 }
 
 // Steps of K that an instruction of a row takes together: the bounds of parts of K are theirs.
