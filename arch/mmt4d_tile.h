@@ -122,15 +122,15 @@ UK_INLINE int32_t load_s32(const char* p) {
 
 // The body that UK_DEFINE_MMT4D_TILE calls for the rows of one type: UK_MMT4D_BODY(types,
 // Primitive), on the mmt4d_tile of the architecture.
-#define UK_MMT4D_BODY(types, ...)                                                          \
-  template <int M0, int N0, int K0>                                                        \
-  constexpr uk_decoded_operand_t decoded_##types = decoded_operand<__VA_ARGS__, M0, N0>(); \
-  template <int M0, int N0, int K0>                                                        \
-  constexpr bool reads_abreast_##types = reads_abreast<__VA_ARGS__, M0, N0>();             \
-  template <int M0, int N0, int K0, uk::TileForm kForm>                                    \
-  UK_INLINE void mmt4d_##types(void* out, const void* lhs, const void* rhs, uk_index_t k1, \
-                               uint32_t flags, const uk_tile_context_t& context) {         \
-    mmt4d_tile<__VA_ARGS__, M0, N0, K0, kForm>(out, lhs, rhs, k1, flags, context);         \
+#define UK_MMT4D_BODY(types, ...)                                                               \
+  template <int M0, int N0, int K0, uk::TileForm kForm>                                         \
+  constexpr uk_decoded_operand_t decoded_##types = decoded_operand<__VA_ARGS__, M0, N0>(kForm); \
+  template <int M0, int N0, int K0>                                                             \
+  constexpr bool reads_abreast_##types = reads_abreast<__VA_ARGS__, M0, N0>();                  \
+  template <int M0, int N0, int K0, uk::TileForm kForm>                                         \
+  UK_INLINE void mmt4d_##types(void* out, const void* lhs, const void* rhs, uk_index_t k1,      \
+                               uint32_t flags, const uk_tile_context_t& context) {              \
+    mmt4d_tile<__VA_ARGS__, M0, N0, K0, kForm>(out, lhs, rhs, k1, flags, context);              \
   }
 
 #endif  // UKERNEL_ARCH_MMT4D_TILE_H_

@@ -12,7 +12,8 @@ import jinja2
 
 from generator.isas import expand, int_zero, set1
 from generator.model import BITS, Primitive, Steps
-from generator.plan import (Block, Plan, one_by_one, plan_abreast, plan_on_decoded_rhs, registers_of_further_sums,
+from generator.plan import (Block, Plan, one_by_one, plan_abreast, plan_on_decoded_rhs, plan_on_decoded_lhs,
+                            registers_of_further_sums,
                             reloads_columns, spare_registers, steps_of_turn, unrolls_steps)
 
 TEMPLATES = jinja2.Environment(
@@ -695,6 +696,7 @@ class TileSource:
 
     plan: Plan
     on_decoded_rhs: TileSource | None = None  # the same tile where an op has decoded the RHS
+    on_decoded_lhs: TileSource | None = None  # or staged the LHS
     abreast: TileSource | None = None  # on several RHS panels at once
 
     @property
@@ -746,7 +748,9 @@ class TileSource:
 
     @property
     def lhs_step(self) -> int:
-        """Bytes of a k step of the LHS panel."""
+        """Bytes from a k step of what `lhs` is to the next one."""
+        if self.plan.on_decoded_lhs:
+            return self.plan.row_step
         return self.plan.tile.m0 * self.plan.units * self.p.lhs_unit_bytes
 
     @property
@@ -784,7 +788,7 @@ class TileSource:
     def arguments(self, block: Block) -> str:
         """Of the call of a block's function."""
         plan = self.plan
-        lhs = "staged_lhs" if plan.stages_lhs and not plan.stages_in_block else "lhs"
+        lhs = "staged_lhs" if self.stages_lhs_for_blocks else "lhs"
         rhs = "staged_rhs" if plan.stages_rhs else "rhs"
         found = [self._out_of(block), _offset(lhs, self.lhs_offset(block)), _offset(rhs, self.rhs_offset(block)),
                  self._block_steps, "flags"]
@@ -816,6 +820,10 @@ class TileSource:
         if self.p.sums_rows_in_block:
             found.append(self.plan.tile.m0 if block is self.plan.blocks[0] else 0)
         return f"<{', '.join(map(str, found))}>" if found else ""
+
+    @property
+    def stages_lhs_for_blocks(self) -> bool:
+        return self.plan.stages_for_blocks and self.plan.stages_lhs
 
     @property
     def runs_in_parts(self) -> bool:
@@ -870,14 +878,13 @@ class TileSource:
 
 
 def _in_library(plan: Plan) -> TileSource:
-    on_decoded_rhs, abreast = plan_on_decoded_rhs(plan), plan_abreast(plan)
-    return TileSource(plan, TileSource(on_decoded_rhs) if on_decoded_rhs else None,
-                      TileSource(abreast) if abreast else None)
+    forms = (plan_on_decoded_rhs(plan), plan_on_decoded_lhs(plan), plan_abreast(plan))
+    return TileSource(plan, *(TileSource(form) if form else None for form in forms))
 
 
 def emit(plans: Iterable[Plan], in_library: bool = False) -> str:
     """One source file with the tiles of these plans, all of one ISA. Those in the library are called by ops, too,
-    which may have the RHS decoded once for several, or one of them take several RHS panels."""
+    which may have an operand decoded or staged once for several, or one of them take several RHS panels."""
     sources = [_in_library(plan) if in_library else TileSource(plan) for plan in plans]
     includes = {i for s in sources for i in s.p.isa.includes}
     arch, = {s.p.isa.arch for s in sources}

@@ -263,6 +263,10 @@ def _integer_elements(n: _Names, k: int) -> dict[str, _Element]:
 _LEAST_NIBBLE_ROWS_BESIDE_DOTS = {"avx2_fma": 4, "avx_vnni": 6, "avx512_vnni": 14}
 # Of what is widened into one vector. Of f16, bf16 and bytes by bytes it was measured; in 512 bits that was slower.
 _LEAST_WIDENED_ROWS_BESIDE_DOTS = {"avx2_fma": 6}
+# Staged once for several tiles: of four rows, staging fits beside FMAs. Where columns are nibbles it was no faster, and
+# on other levels nobody measured it.
+_LEAST_ROWS_STAGED_ONCE = {"avx2_fma": 6}
+_LEAST_ROWS_OF_BYTES_STAGED_ONCE = {"avx2_fma": 4}
 
 
 def _nibble_primitives(isa: Isa, has_vnni: bool, infix: str, common: dict) -> list[Primitive]:
@@ -369,7 +373,9 @@ def _integer_primitives(isa: Isa) -> list[Primitive]:
                 decode=(rhs.as_rhs,), decode_cost=rhs.cost, decode_registers=rhs.registers,
                 decodes_side_by_side=rhs.registers > 0,
                 stage_lhs=lhs.as_lhs, stage_lhs_cost=lhs.cost,
-                least_rows_beside_dots=_LEAST_WIDENED_ROWS_BESIDE_DOTS.get(isa.name, 0), **dot, **common))
+                least_rows_beside_dots=_LEAST_WIDENED_ROWS_BESIDE_DOTS.get(isa.name, 0),
+                least_rows_staged_once=_LEAST_ROWS_OF_BYTES_STAGED_ONCE.get(isa.name, 0) if rhs.unit_bytes >= k else 0,
+                **dot, **common))
     return found
 
 
@@ -460,6 +466,7 @@ def _float_primitives(isa: Isa) -> list[Primitive]:
     ]
     for name, form in forms:
         common = {**acc, **form, "broadcast": _BESIDE_FLOATS if isa.vector_bytes == 64 else None,
+                  "least_rows_staged_once": _LEAST_ROWS_STAGED_ONCE.get(isa.name, 0),
                   **(_SOFTWARE_STAGING if isa is SSE2 else {})}
         out_half = {"load_out": f"{name}_to_f32({{load}})", "store_out": f"f32_to_{name}({{acc}})"}
         cost, intel, zen5, zen4, golden_cove = _ROUNDING[name, isa.vector_bytes]

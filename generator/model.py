@@ -195,6 +195,8 @@ class Primitive:
     store_parts: tuple[str, ...] = ()
     # The rows from which it was measured to be faster to stage the next steps beside these ones' dots; 0: it was not.
     least_rows_beside_dots: int = 0
+    # Likewise, for ops to have them staged once for several tiles.
+    least_rows_staged_once: int = 0
     # {a}, {b}: of a dot that adds a product to {acc}, taken in pairs: see dots_in_pairs in
     # arch/x86_64/mmt4d_tile.h.
     product: str | None = None

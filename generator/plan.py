@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 from generator.model import Core, Cost, Primitive, Tile
@@ -207,6 +207,7 @@ class Plan:
     blocks: tuple[Block, ...]
     bounds: dict[str, Bound]  # by core
     on_decoded_rhs: bool = False  # which is there, decoded once for several tiles
+    on_decoded_lhs: bool = False  # likewise
     panels: int = 1  # of the RHS, each with the tile's columns
 
     @property
@@ -241,12 +242,13 @@ class Plan:
 
     @property
     def stages(self) -> bool:
-        return self.stages_lhs or self.stages_rhs
+        """Whether it does so itself, a part of the steps at a time."""
+        return (self.stages_lhs and not self.on_decoded_lhs) or self.stages_rhs
 
     @property
     def stages_in_block(self) -> bool:
         """A tile of one block keeps its accumulators in registers while it stages more steps."""
-        return self.stages_lhs and not self.stages_rhs and len(self.blocks) == 1
+        return self.stages and not self.stages_rhs and len(self.blocks) == 1
 
     @property
     def stages_beside_dots(self) -> bool:
@@ -587,7 +589,7 @@ def _plan(tile: Tile, p: Primitive, spread: int, stages_rhs: bool, on_decoded_rh
             blocks.append(Block(row, rows, column, columns, sums))
             row += rows
         column += columns
-    plan = Plan(tile, p, spread, stages_rhs, tuple(blocks), bounds, on_decoded_rhs, panels)
+    plan = Plan(tile, p, spread, stages_rhs, tuple(blocks), bounds, on_decoded_rhs, panels=panels)
     for core in p.isa.cores:
         staging = _staging_cycles(plan, core)
         bounds[core.name] = (bounds[core.name] * (tile.k0 // p.k // spread)
@@ -614,6 +616,20 @@ def plan_on_decoded_rhs(plan: Plan) -> Plan | None:
         return None
     found = _plan(tile, p.on_decoded_columns, 1, stages_rhs=False, on_decoded_rhs=True)
     return found if found.cycles < _WORTH_DECODING_ONCE * plan.cycles else None
+
+
+def can_stage_lhs_once(tile: Tile, p: Primitive) -> bool:
+    """Whether an op of few rows could stage them once for all tiles."""
+    return (0 < p.least_rows_staged_once <= tile.m0 and p.stage_lhs is not None and p.numerics in SPLITTABLE
+            and not p.sums_rows)
+
+
+def plan_on_decoded_lhs(plan: Plan) -> Plan | None:
+    """How the same tile is computed where an op has its rows staged once for several; None if it cannot, or stages its
+    columns anyway, or takes panels abreast."""
+    if not can_stage_lhs_once(plan.tile, plan.primitive) or plan.stages_rhs or plan_abreast(plan):
+        return None
+    return replace(plan, on_decoded_lhs=True)
 
 
 _WORTH_READING_ABREAST = 0.95  # likewise, of the cycles on one panel after the other; from memory it gains more

@@ -16,14 +16,14 @@ from typing import Iterable
 from generator import library
 from generator.library import Level
 from generator.model import BITS, TYPES, MatmulType, RequestError, Tile
-from generator.plan import (PANELS_ABREAST, SPLITTABLE, can_decode_rhs_once, make_plan, plan_abreast,
-                            plan_on_decoded_rhs)
+from generator.plan import (PANELS_ABREAST, SPLITTABLE, can_decode_rhs_once, can_stage_lhs_once, make_plan,
+                            plan_abreast, plan_on_decoded_lhs, plan_on_decoded_rhs)
 from generator.select import choose_primitive
 from generator.tiles import Row, table
 from generator.tiles_json import read_rows
 
 _PER_INSTRUCTION, _PER_COLUMNS_INSTRUCTION, _PER_LOAD, _PER_LOOP, _PER_LINE = 2, 1, 2, 6, 3
-_OVERLAP, _LONE_VECTOR_LOADS = 8, 4
+_OVERLAP, _LONE_VECTOR_LOADS, _IN_PARTS, _WHOLE = 8, 4, 17, 16
 _PER_STAGED_VECTOR, _PER_VECTOR_WIDENED_BESIDE_DOTS, _PER_PAIRS_BESIDE_DOTS, _STAGED_QUARTERS = 6, 5, 3, 3
 _STEPS_PER_SUMMED_LANE = 64
 _LINE_BITS = 64 * 8
@@ -33,7 +33,8 @@ _MULTIPLY_ADD_CHAIN, _INTEGER_ADD_CHAIN = 19, 4
 _ROUNDING_INSTRUCTIONS, _ROUNDING_CHAIN = 8, 160
 
 _LARGE = 1 << 20  # what an unknown size counts as
-_FEW_LHS_PANELS, _FEW_LHS_PANELS_TO_FLIP, _FEW_RHS_PANELS = 4, 6, 1
+_FEW_LHS_PANELS, _FEW_LHS_PANELS_TO_FLIP, _FEW_RHS_PANELS, _FEW_RHS_PANELS_OF_STAGED_ROWS = 4, 6, 1, 4
+_DECODED_LHS_ROWS = 64
 _SLOW = 4  # times as long: a dot of the one level that CPUs are slow at
 _FEW_ROWS_OF_TILES, _MOSTLY_PADDING = 3, 16
 _ROWS_OF_TALL, _TALL = 17, 1.125
@@ -237,8 +238,28 @@ def _decodes_rhs_once(row: Row, arch: str, cpu: str, m: int, n: int) -> bool:
     return not (reads_ahead and _widens_by_loads(row, level)) and not l3_feeds_tiles(arch, cpu)
 
 
-def _decodes_lhs_once(level: Level, n: int) -> bool:
-    return level.tile_steps > 0 and n > _FEW_RHS_PANELS
+@cache
+def takes_decoded_lhs(row: Row) -> bool:
+    tile = row.tile
+    assert isinstance(tile, Tile)
+    if library.levels(tile.arch)[tile.isa].tile_steps:
+        return True
+    if row.numerics not in SPLITTABLE:
+        return False
+    primitive = choose_primitive(tile)
+    if row.origin == "hand":
+        return can_stage_lhs_once(tile, primitive) and not reads_abreast(row)
+    return plan_on_decoded_lhs(make_plan(tile, primitive)) is not None
+
+
+def _decodes_lhs_once(row: Row, m: int, n: int) -> bool:
+    tile = row.tile
+    assert isinstance(tile, Tile)
+    if not takes_decoded_lhs(row):
+        return False
+    if library.levels(tile.arch)[tile.isa].tile_steps:
+        return n > _FEW_RHS_PANELS
+    return n > _FEW_RHS_PANELS_OF_STAGED_ROWS and m <= _DECODED_LHS_ROWS // tile.m0
 
 
 def _cost_of_tiles(tile: Tile, level: Level, decoded_for: int) -> int:
@@ -250,24 +271,41 @@ def _cost_of_tiles(tile: Tile, level: Level, decoded_for: int) -> int:
     return -(-4 * (max(products, loads) + transposing) // level.tile_steps)
 
 
+@dataclass(frozen=True)
+class TileInOp:
+    """What a tile of an op does not do alone."""
+
+    lhs_decoded_for: int = 0  # RHS panels that an LHS panel is decoded once for, and the other way round, where it is
+    rhs_decoded_for: int = 0
+    abreast: bool = False  # it takes several RHS panels
+
+
 @cache
-def step_cost(row: Row, wide: bool, decoded_for: int = 0, abreast: bool = False) -> int:
-    """On one RHS panel. With a number of panels other than 0, those of the operand that it decodes are decoded once
-    for so many of the other; or steps are of several RHS panels abreast."""
+def step_cost(row: Row, wide: bool, in_op: TileInOp = TileInOp()) -> int:
+    """On one RHS panel."""
+    whole = _cost_in_parts(row, wide, in_op, 1)
+    if row.origin == "hand" or not in_op.lhs_decoded_for:
+        return whole
+    return min(whole, min(_cost_in_parts(row, wide, in_op, parts) for parts in (2, 4)) * _IN_PARTS // _WHOLE)
+
+
+def _cost_in_parts(row: Row, wide: bool, in_op: TileInOp, least_parts: int) -> int:
+    """Of so many parts of the columns at least, each with blocks of its own."""
     tile = row.tile
     assert isinstance(tile, Tile)
     level = library.levels(tile.arch)[tile.isa]
     if level.tile_steps:
-        return _cost_of_tiles(tile, level, decoded_for)
+        return _cost_of_tiles(tile, level, in_op.lhs_decoded_for)
     lhs_bits, rhs_bits, lane_bits = BITS[tile.type.lhs], BITS[tile.type.rhs], _lane_bits(row, level)
     vector_bits = level.vector_bytes * 8
     per_columns_instruction = _PER_INSTRUCTION if level.lhs_by_lane else _PER_COLUMNS_INSTRUCTION
+    decoded_for, abreast = in_op.rhs_decoded_for, in_op.abreast
     panels = PANELS_ABREAST if abreast else 1
     vectors = panels * -(-tile.n0 * lane_bits // vector_bits)
     dot = _dot(row, level, wide, decoded_for > 0)
     dots = tile.k0 // dot.k
     registers = level.vector_registers - dot.temporaries
-    parts = -(-vectors // (registers - 2 if tile.m0 == 1 else (registers - 1) // 2))
+    parts = max(-(-vectors // (registers - 2 if tile.m0 == 1 else (registers - 1) // 2)), min(least_parts, vectors))
     part = -(-vectors // parts)
     reloads = _is_bf16_pair(tile) and level.fma == 1 and level.vector_bytes == 32
     if dots > (2 if decoded_for or reloads else 1):
@@ -282,7 +320,8 @@ def step_cost(row: Row, wide: bool, decoded_for: int = 0, abreast: bool = False)
         row_bits = lhs_bits * tile.k0
         panel_bits = tile.m0 * row_bits
         line = min(panel_bits, _LINE_BITS)
-        rows_bits = max(rows * row_bits, line) if rows_staging() else (panel_bits + (blocks - 1) * line) // blocks
+        rows_bits = (0 if in_op.lhs_decoded_for else max(rows * row_bits, line) if rows_staging() else
+                     (panel_bits + (blocks - 1) * line) // blocks)
         columns_bits = -(-panels * tile.n0 // parts) * rhs_bits * tile.k0
         return rows_bits + columns_bits * (blocks + 1) // (2 * blocks)
 
@@ -305,7 +344,7 @@ def step_cost(row: Row, wide: bool, decoded_for: int = 0, abreast: bool = False)
                 + _PER_LOOP)
 
     def rows_staging() -> int:
-        if level.lhs_by_lane or (lhs_bits * dot.k >= lane_bits and rhs_bits >= 8):
+        if level.lhs_by_lane or in_op.lhs_decoded_for or (lhs_bits * dot.k >= lane_bits and rhs_bits >= 8):
             return 0
         beside_dots = _PER_PAIRS_BESIDE_DOTS if _is_bf16_pair(tile) else _PER_VECTOR_WIDENED_BESIDE_DOTS
         per_vector = beside_dots if stages_beside_dots() else _PER_STAGED_VECTOR
@@ -383,13 +422,14 @@ def _order(row: Row, arch: str, cpu: str, m: int, n: int, k: int) -> tuple:
     rhs_panels = -(-n // tile.n0) if n > 0 else _LARGE
     level = library.levels(arch)[tile.isa]
     decodes_rhs = _decodes_rhs_once(row, arch, cpu, lhs_panels, rhs_panels)
-    decoded_for = lhs_panels if decodes_rhs else rhs_panels if _decodes_lhs_once(level, rhs_panels) else 0
+    decodes_lhs = not decodes_rhs and _decodes_lhs_once(row, lhs_panels, rhs_panels)
     rhs_bytes = float(tile.n0 * tile.k0 * BITS[tile.type.rhs] // 8)
     rhs_steps = tiles(n, tile.n0) * tiles(k, tile.k0)
     streams = rhs_steps * rhs_bytes >= _STREAM_BYTES
     gains = 0 < m <= _FEW_ROWS and rhs_panels >= PANELS_ABREAST and _READS_AHEAD in level_of_cpu(arch, cpu)
     abreast = gains and lhs_panels == 1 and reads_abreast(row)
-    step = step_cost(row, is_wide(arch, cpu), decoded_for, abreast)
+    step = step_cost(row, is_wide(arch, cpu), TileInOp(rhs_panels if decodes_lhs else 0,
+                                                       lhs_panels if decodes_rhs else 0, abreast))
     mostly_pads = level.tile_steps > 1 and 0 < m <= _FEW_ROWS_OF_TILES
     step *= (_SLOW if _is_slow(row, level_of_cpu(arch, cpu)) else 1) * (_MOSTLY_PADDING if mostly_pads else 1)
     is_tall = tile.m0 >= _ROWS_OF_TALL and not level.tile_steps

@@ -68,7 +68,8 @@ Function* function_of(const uk_tile_row_t* row) {
 uk_mmt4d_strided_tile_fn* strided_tile_of_row(const uk_tile_row_t& row);
 
 // Of a row of the table, NULL if its tile has no such function.
-const uk_tile_on_decoded_t* on_decoded_of_row(const uk_tile_row_t& row);
+const uk_tile_on_decoded_t* on_decoded_lhs_of_row(const uk_tile_row_t& row);
+const uk_tile_on_decoded_t* on_decoded_rhs_of_row(const uk_tile_row_t& row);
 uk_mmt4d_strided_tile_fn* tile_abreast_of_row(const uk_tile_row_t& row);
 
 // K is split only where the accumulator holds the exact intermediate result.
@@ -124,19 +125,23 @@ inline uk_index_t tile_steps(const uk_tile_row_t& row) {
   return larger(vector_unit_of_row(row).tile_steps, 1);
 }
 
+// What a tile of an op does not do alone.
+struct TileInOp {
+  // RHS panels that an LHS panel is decoded once for, and the other way round, where it is.
+  uk_index_t lhs_decoded_for = 0, rhs_decoded_for = 0;
+  bool abreast = false;  // it takes several RHS panels
+};
+
 // Quarter cycles of a k step of an mmt4d row of the table, with a function, on one RHS panel, its
-// operands in L1 or on their way there. With a number of panels other than 0, those of the operand
-// that it decodes are decoded once for so many of the other; or steps are of several RHS panels
-// abreast.
-int tile_step_cost(const uk_tile_row_t& row, bool wide, uk_index_t decoded_for = 0,
-                   bool abreast = false);
+// operands in L1 or on their way there.
+int tile_step_cost(const uk_tile_row_t& row, bool wide, const TileInOp& in_op = {});
 
 // Whether an op of m LHS panels and n RHS panels has the RHS decoded once for all its tiles.
 bool decodes_rhs_once(const uk_tile_row_t& row, uk_index_t m, uk_index_t n,
                       const uint64_t* cpu_data);
 
-// Likewise of the LHS, for tiles that decode that.
-bool decodes_lhs_once(const uk_tile_row_t& row, uk_index_t n);
+// Likewise, unless that does so, of the LHS.
+bool decodes_lhs_once(const uk_tile_row_t& row, uk_index_t m, uk_index_t n);
 
 // ---------------------------------------------------------------- the scalar path
 
@@ -168,11 +173,12 @@ constexpr uk_index_t kLhsBlockBytes = 512 << 10;  // the LHS panels that an RHS 
 // Nobody measured 256 KiB.
 constexpr uk_index_t kPanelBytesInSmallL2 = 128 << 10;
 constexpr uk_index_t kLhsBlockBytesInSmallL2 = 256 << 10;
-constexpr uk_index_t kOutBlockBytes = 512 << 10;     // of OUT, where K is in eight parts or more
-constexpr uk_index_t kOutPartsBytes = 4 << 20;       // of fewer, so much for all parts together
-constexpr uk_index_t kDecodedPanelBytes = 32 << 10;  // of an operand, in the op's stack
-constexpr uk_index_t kSummedLhsPanels = 64;          // with their sums there, a vector each
-constexpr uk_index_t kLhsPanelsInSets = 12;          // where the rows of OUT share sets of L2
+constexpr uk_index_t kOutBlockBytes = 512 << 10;  // of OUT, where K is in eight parts or more
+constexpr uk_index_t kOutPartsBytes = 4 << 20;    // of fewer, so much for all parts together
+constexpr uk_index_t kDecodedBytes = 32 << 10;    // of an operand's parts of K, in the op's stack
+constexpr uk_index_t kDecodedLhsRows = 64;        // which all their LHS panels have at most
+constexpr uk_index_t kSummedLhsPanels = 64;       // with their sums there, a vector each
+constexpr uk_index_t kLhsPanelsInSets = 12;       // where the rows of OUT share sets of L2
 constexpr uk_index_t kStreamBytes =
     4 << 20;  // an RHS this large comes from memory; the query reckons so, too
 constexpr uk_index_t kSideBySideBytes = 4 << 10;  // of each of two panels that are read in turns

@@ -87,9 +87,12 @@ struct Step {
 
 // ---------------------------------------------------------------- operands
 
+// Which of them are decoded, and whether the walk is by LHS panels, with the roles of the operands
+// exchanged, of tiles that fetch nothing for each other.
+
 // Tiles get their operands as they are.
 struct Operands {
-  static constexpr bool kDecodesLhs = false, kDecodesRhs = false;
+  static constexpr bool kDecodesLhs = false, kDecodesRhs = false, kByLhsPanels = false;
   static constexpr uk_index_t kMostTileBytes = uk::kMostTileBytes;
   uk_mmt4d_strided_tile_fn* tile(const uk_tile_row_t& row) { return strided_tile_of_row(row); }
   void limit(const uk_mmt4d_params_t&, const Mmt4dType&, Mmt4dWalk*) {}
@@ -100,14 +103,14 @@ struct Operands {
 // panels, if they need any. They fill in both themselves.
 class DecodedRhs {
  public:
-  static constexpr bool kDecodesLhs = false, kDecodesRhs = true;
+  static constexpr bool kDecodesLhs = false, kDecodesRhs = true, kByLhsPanels = false;
   static constexpr uk_index_t kMostTileBytes = kMostTileBytesOnDecoded;
 
   explicit DecodedRhs(const uk_tile_on_decoded_t& tile) : tile_(tile) {}
 
   uk_mmt4d_strided_tile_fn* tile(const uk_tile_row_t&) { return tile_.function; }
   void limit(const uk_mmt4d_params_t& p, const Mmt4dType& type, Mmt4dWalk* walk) {
-    walk->most_steps = kDecodedPanelBytes / tile_.operand.step_bytes;
+    walk->most_steps = kDecodedBytes / tile_.operand.step_bytes;
     walk->most_lhs_panels = results_share_sets(p, type) ? kLhsPanelsInSets : kSummedLhsPanels;
   }
   void give(const TilesOfRhs& tiles, uk_index_t i, uk_tile_context_t* context) {
@@ -119,28 +122,53 @@ class DecodedRhs {
 
  private:
   const uk_tile_on_decoded_t& tile_;
-  alignas(64) char rhs_[kDecodedPanelBytes];
+  alignas(64) char rhs_[kDecodedBytes];
   alignas(64) int32_t row_sums_[kSummedLhsPanels][kSharedRowSums];
 };
 
-// Tiles that take a decoded LHS share a part of its panel.
+// Tiles that take a decoded LHS of few rows share a part of K of all its panels: each RHS panel
+// would have them decoded anew.
 class DecodedLhs {
  public:
-  static constexpr bool kDecodesLhs = true, kDecodesRhs = false;
+  static constexpr bool kDecodesLhs = true, kDecodesRhs = false, kByLhsPanels = false;
   static constexpr uk_index_t kMostTileBytes = kMostTileBytesOnDecoded;
 
-  explicit DecodedLhs(const uk_tile_on_decoded_t& tile) : tile_(tile) {
+  explicit DecodedLhs(const uk_tile_on_decoded_t& tile) : tile_(tile) {}
+
+  uk_mmt4d_strided_tile_fn* tile(const uk_tile_row_t&) { return tile_.function; }
+  void limit(const uk_mmt4d_params_t& p, const Mmt4dType&, Mmt4dWalk* walk) {
+    panel_bytes_ = kDecodedBytes / p.m / kLineBytes * kLineBytes;
+    walk->most_steps = panel_bytes_ / tile_.operand.step_bytes;
+  }
+  void give(const TilesOfRhs& tiles, uk_index_t i, uk_tile_context_t* context) {
+    context->decoded = lhs_ + i * panel_bytes_;
+    context->fills_decoded = tiles.starts_lhs;  // over the slack of the panel before
+  }
+
+ private:
+  const uk_tile_on_decoded_t& tile_;
+  uk_index_t panel_bytes_ = 0;
+  alignas(64) char lhs_[kDecodedBytes + kDecodedSlack];
+};
+
+// Tiles that are multiplied by an instruction share a part of one decoded LHS panel, of any number.
+class DecodedLhsPanel {
+ public:
+  static constexpr bool kDecodesLhs = true, kDecodesRhs = false, kByLhsPanels = true;
+  static constexpr uk_index_t kMostTileBytes = kMostTileBytesOnDecoded;
+
+  explicit DecodedLhsPanel(const uk_tile_on_decoded_t& tile) : tile_(tile) {
     if (tile.operand.begin) tile.operand.begin();
   }
-  ~DecodedLhs() {
+  ~DecodedLhsPanel() {
     if (tile_.operand.end) tile_.operand.end();
   }
-  DecodedLhs(const DecodedLhs&) = delete;
-  DecodedLhs& operator=(const DecodedLhs&) = delete;
+  DecodedLhsPanel(const DecodedLhsPanel&) = delete;
+  DecodedLhsPanel& operator=(const DecodedLhsPanel&) = delete;
 
   uk_mmt4d_strided_tile_fn* tile(const uk_tile_row_t&) { return tile_.function; }
   void limit(const uk_mmt4d_params_t&, const Mmt4dType&, Mmt4dWalk* walk) {
-    walk->most_steps = kDecodedPanelBytes / tile_.operand.step_bytes;
+    walk->most_steps = kDecodedBytes / tile_.operand.step_bytes;
     // Of tiles as fast as AMX's, the operands take longer to come once more for each block of OUT
     // than OUT does for each part of K.
     walk->out_tile_bytes = 0;
@@ -152,7 +180,7 @@ class DecodedLhs {
 
  private:
   const uk_tile_on_decoded_t& tile_;
-  alignas(64) char lhs_[kDecodedPanelBytes];
+  alignas(64) char lhs_[kDecodedBytes + kDecodedSlack];
 };
 
 // ---------------------------------------------------------------- steps
@@ -212,7 +240,7 @@ void for_each_step(const uk_mmt4d_params_t& p, const Mmt4dType& type, const uk_t
   constexpr bool kDecodes = AnyOperands::kDecodesLhs || AnyOperands::kDecodesRhs;
   uk_tile_context_t context = {p.n0};
   Mmt4dWalk walk = walk_of(p, type, row);
-  if (AnyOperands::kDecodesLhs || (!kDecodes && lhs_streams(p, walk))) {
+  if (AnyOperands::kByLhsPanels || (!kDecodes && lhs_streams(p, walk))) {
     walk = exchanged(walk, p);
   } else {
     walk.l3_feeds = (p.m > 1 || walk.reads_rhs_once()) && l3_feeds_tiles(p.cpu_data);
@@ -243,10 +271,10 @@ void for_each_step(const uk_mmt4d_params_t& p, const Mmt4dType& type, const uk_t
     const char* const first_inner = inner.panel(tiles.i0, k);
     uint32_t flags = k > 0 ? UK_MMT4D_ACCUMULATE : p.flags & UK_MMT4D_ACCUMULATE;
     // AMX's tiles fetch nothing: they are as fast as with parts of the next panel on their way.
-    const bool fetch_next = tiles.fetch_next && !AnyOperands::kDecodesLhs;
+    const bool fetch_next = tiles.fetch_next && !AnyOperands::kByLhsPanels;
     // A tile prefetches ahead in its RHS, but not in a decoded one, which is in the stack.
     const bool first_prefetches = tiles.prefetch_rhs && !tiles.fetch_next && !tiles.is_fetched &&
-                                  !kDecodes && !walk.exchanged;
+                                  !AnyOperands::kDecodesRhs && !walk.exchanged;
     if (fetch_next || first_prefetches) flags |= UK_MMT4D_PREFETCH_RHS;
     context.prefetch_from = context.prefetch_step_bytes = 0;
     uk_mmt4d_strided_tile_fn* const fn = tiles.panels > 1 ? abreast : tile;
@@ -379,16 +407,21 @@ void walk_all(const uk_mmt4d_params_t& p, const Mmt4dType& type, const uk_tile_r
 // Not inlined, likewise.
 template <class DecodedOperand>
 __attribute__((noinline)) void walk_decoded(const uk_mmt4d_params_t& p, const Mmt4dType& type,
-                                            const uk_tile_row_t& row) {
-  DecodedOperand operands(*on_decoded_of_row(row));
+                                            const uk_tile_row_t& row,
+                                            const uk_tile_on_decoded_t& tile) {
+  DecodedOperand operands(tile);
   walk_all(p, type, row, operands);
 }
 
 void run(const uk_mmt4d_params_t& p, const Mmt4dType& type, const uk_tile_row_t& row) {
   if (p.k > 0 && decodes_rhs_once(row, p.m, p.n, p.cpu_data)) {
-    return walk_decoded<DecodedRhs>(p, type, row);
+    return walk_decoded<DecodedRhs>(p, type, row, *on_decoded_rhs_of_row(row));
   }
-  if (p.k > 0 && decodes_lhs_once(row, p.n)) return walk_decoded<DecodedLhs>(p, type, row);
+  if (p.k > 0 && decodes_lhs_once(row, p.m, p.n)) {
+    const uk_tile_on_decoded_t& tile = *on_decoded_lhs_of_row(row);
+    return tile_steps(row) > 1 ? walk_decoded<DecodedLhsPanel>(p, type, row, tile)
+                               : walk_decoded<DecodedLhs>(p, type, row, tile);
+  }
   Operands operands;
   walk_all(p, type, row, operands);
 }

@@ -60,8 +60,8 @@ struct Mmt4dWalk {
   // Whether blocks are those of a small L2. Read where L3 does not feed tiles.
   bool small_l2 = false;
   // The most steps of K and the most LHS panels that make a block, and what a tile of OUT takes
-  // where that comes in blocks; unless 0. For m > 1, where K can be split and L3 does not feed
-  // tiles.
+  // where that comes in blocks; unless 0. Where K can be split, and the latter two for m > 1, where
+  // L3 does not feed tiles.
   uk_index_t most_steps = 0, most_lhs_panels = 0, out_tile_bytes = 0;
   // Parts of K are a multiple of so many steps, which an instruction takes. So is most_steps.
   uk_index_t tile_steps = 1;
@@ -99,8 +99,8 @@ struct Mmt4dWalk {
                                      : small_l2 ? kPanelBytesInSmallL2
                                                 : kPanelBytes;
       k_block = equal_block(k, lhs_step_bytes + rhs_step_bytes, panel_bytes, 16);
-      if (most_steps > 0) k_block = smaller(k_block, equal_block(k, 1, most_steps));
     }
+    if (most_steps > 0) k_block = smaller(k_block, equal_block(k, 1, most_steps));
     uk_index_t m_block = 1, n_block = n;
     if (rhs_blocks) {
       const uk_index_t block_bytes = smaller(m * k * lhs_step_bytes, kRhsBlockBytes);
@@ -111,7 +111,7 @@ struct Mmt4dWalk {
       if (most_lhs_panels > 0) m_block = smaller(m_block, equal_block(m, 1, most_lhs_panels));
       // Each part of K would bring all of OUT from memory; in blocks of it all of the LHS comes
       // from there each time, so that of few parts they are larger.
-      if (most_steps > 0 && out_tile_bytes > 0 && k_block < k) {
+      if (m > 1 && most_steps > 0 && out_tile_bytes > 0 && k_block < k) {
         const uk_index_t most = larger(kOutBlockBytes, kOutPartsBytes / ceil_div(k, k_block));
         n_block = equal_block(n, m_block * out_tile_bytes, most);
       }
@@ -127,7 +127,7 @@ struct Mmt4dWalk {
     // without; on others nobody measured it.
     const bool waits = reads_rhs_once() && panels > 1 && outruns_memory();
     const bool mostly_reads = rhs_step_bytes > kReadingBytes * step_cost;
-    const bool side_by_side = waits && !abreast && m0 > 1 && can_split_k &&
+    const bool side_by_side = waits && !abreast && m0 > 1 && can_split_k && most_steps == 0 &&
                               (mostly_reads || k * lhs_step_bytes >= kLongLhsBytes);
     const bool runs_ahead =
         m0 == 1 && (reads_rhs_once() ? panels > 1 || (l3_feeds && mostly_reads) ||
@@ -140,8 +140,9 @@ struct Mmt4dWalk {
     if (tile_steps > 1) k_block = ceil_div(k_block, tile_steps) * tile_steps;
     const bool prefetch = rhs_streams() && !runs_ahead && !waits;
     // An RHS panel that came only when its first tile reads it would keep that tile waiting, while
-    // the memory would idle beside the others. So all tiles of a panel fetch a part of the next.
-    const bool fetch_next = prefetch && (m > 1 || exchanged) && !rhs_blocks;
+    // the memory would idle beside the others. So all tiles of a panel fetch a part of the next. A
+    // part of one that is not all of it is followed by one that does not lie behind it.
+    const bool fetch_next = prefetch && (m > 1 || exchanged || k_block < k) && !rhs_blocks;
     // Blocks are of one LHS panel where L3 feeds tiles, else of all RHS panels, unless parts of K
     // are many; or there is one LHS panel.
     for (uk_index_t j0 = 0; j0 < n; j0 += n_block) {

@@ -77,6 +77,9 @@ constexpr int block_first_row(int m0, int blocks, int block) {
 // Of each an int32_t: a vector of AVX-512.
 constexpr int kSharedRowSums = 16;
 
+// Behind a decoded LHS panel, which is filled by whole vectors. What it holds does not matter.
+constexpr int kDecodedSlack = 64;
+
 // Nearer, in bytes, the requests in flight do not cover the memory's latency.
 constexpr uintptr_t kPrefetchDistance = 16 << 10;
 
@@ -91,9 +94,9 @@ struct uk_tile_context_t {
   uintptr_t prefetch_distance = kPrefetchDistance;
   // Of a tile on a decoded operand: the operand's panel as the dots take it, k1 steps of so many
   // bytes as the tile's form says, rounded up to whole instructions (tile_steps of
-  // ukernel/isa.inc), and room for the sums of its rows, where it needs those of up to
-  // kSharedRowSums. At addresses of whole cache lines. The tile fills them if told to, else they
-  // are filled already.
+  // ukernel/isa.inc), with kDecodedSlack bytes behind an LHS panel, and room for the sums of its
+  // rows, where it needs those of up to kSharedRowSums. At addresses of whole cache lines. The tile
+  // fills them if told to, else they are filled already.
   char* decoded = nullptr;
   char* row_sums = nullptr;
   bool fills_decoded = false, fills_row_sums = false;
@@ -118,9 +121,9 @@ typedef void uk_mmt4d_strided_tile_fn(void* out_matrix, const void* lhs_panel,
 #define UK_STRIDED_SYMBOL_(symbol) symbol##_strided
 // It may have other forms for ops, which <symbol>_forms has. Of a tile that decodes an operand
 // there may be one for ops that have this done once for several tiles: nulls where there is none.
+// Rows that are staged before the dots are a decoded LHS.
 struct uk_decoded_operand_t {
   uk_index_t step_bytes;          // of the decoded panel, a k step
-  bool is_lhs = false;            // else the RHS
   void (*begin)(void) = nullptr;  // what a thread calls before the first of these tiles,
   void (*end)(void) = nullptr;    // and after the last one, unless they are null
 };
@@ -136,11 +139,12 @@ struct uk_tile_on_decoded_t {
 constexpr int kPanelsAbreast = 3;
 constexpr int kFewSums = 4;  // in tiles by hand; of generated ones their plan says
 struct uk_tile_forms_t {
-  uk_tile_on_decoded_t on_decoded;
+  uk_tile_on_decoded_t on_decoded_lhs, on_decoded_rhs;
   uk_mmt4d_strided_tile_fn* abreast;
 };
 namespace uk {
-enum class TileForm { kPlain, kOnDecoded, kAbreast };  // that a body is instantiated as
+// That a body is instantiated as.
+enum class TileForm { kPlain, kOnDecodedLhs, kOnDecodedRhs, kAbreast };
 }  // namespace uk
 #define UK_FORMS_SYMBOL(symbol) UK_FORMS_SYMBOL_(symbol)
 #define UK_FORMS_SYMBOL_(symbol) symbol##_forms
@@ -168,14 +172,23 @@ enum class TileForm { kPlain, kOnDecoded, kAbreast };  // that a body is instant
   }
 
 #if defined(UK_STRIDED_TILES)
-#define UK_DEFINE_BODY_FORMS(symbol, body, m0, n0, k0)                                             \
-  UK_DEFINE_BODY_FORM(symbol##_blocks_on_decoded, (decoded_##body<m0, n0, k0>.step_bytes != 0),    \
-                      mmt4d_##body<m0, n0, k0, uk::TileForm::kOnDecoded>)                          \
-  UK_DEFINE_BODY_FORM(symbol##_blocks_abreast, (reads_abreast_##body<m0, n0, k0>),                 \
-                      mmt4d_##body<m0, n0, k0, uk::TileForm::kAbreast>)                            \
-  UK_DEFINE_FORMS(symbol, (reads_abreast_##body<m0, n0, k0> ? &symbol##_blocks_abreast : nullptr), \
-                  (decoded_##body<m0, n0, k0>.step_bytes ? &symbol##_blocks_on_decoded : nullptr), \
-                  (decoded_##body<m0, n0, k0>))
+#define UK_DEFINE_BODY_FORMS(symbol, body, m0, n0, k0)                                       \
+  UK_DEFINE_BODY_ON_DECODED(symbol##_blocks_on_decoded_lhs, body, m0, n0, k0, kOnDecodedLhs) \
+  UK_DEFINE_BODY_ON_DECODED(symbol##_blocks_on_decoded_rhs, body, m0, n0, k0, kOnDecodedRhs) \
+  UK_DEFINE_BODY_FORM(symbol##_blocks_abreast, (reads_abreast_##body<m0, n0, k0>),           \
+                      mmt4d_##body<m0, n0, k0, uk::TileForm::kAbreast>)                      \
+  UK_DEFINE_FORMS(symbol, symbol##_blocks_on_decoded_lhs_form,                               \
+                  symbol##_blocks_on_decoded_rhs_form,                                       \
+                  (reads_abreast_##body<m0, n0, k0> ? &symbol##_blocks_abreast : nullptr))
+#define UK_DEFINE_BODY_ON_DECODED(function, body, m0, n0, k0, form)                               \
+  UK_DEFINE_BODY_FORM(function, (decoded_##body<m0, n0, k0, uk::TileForm::form>.step_bytes != 0), \
+                      mmt4d_##body<m0, n0, k0, uk::TileForm::form>)                               \
+  namespace {                                                                                     \
+  constexpr uk_decoded_operand_t function##_operand =                                             \
+      decoded_##body<m0, n0, k0, uk::TileForm::form>;                                             \
+  constexpr uk_tile_on_decoded_t function##_form = {                                              \
+      function##_operand.step_bytes != 0 ? &function : nullptr, function##_operand};              \
+  }
 /* Empty, and dropped by compilers, where the tile has no such form. */
 #define UK_DEFINE_BODY_FORM(function, exists, ...)                                               \
   namespace {                                                                                    \
@@ -187,9 +200,9 @@ enum class TileForm { kPlain, kOnDecoded, kAbreast };  // that a body is instant
     }                                                                                            \
   }                                                                                              \
   }
-#define UK_DEFINE_FORMS(symbol, abreast, on_decoded, ...)    \
+#define UK_DEFINE_FORMS(symbol, ...)                         \
   extern "C" UK_HIDDEN const uk_tile_forms_t symbol##_forms; \
-  const uk_tile_forms_t symbol##_forms = {{on_decoded, {__VA_ARGS__}}, abreast};
+  const uk_tile_forms_t symbol##_forms = {__VA_ARGS__};
 #else
 #define UK_DEFINE_BODY_FORMS(...)
 #endif

@@ -1,6 +1,7 @@
 // The cost of a tile's k step, under a model of the K loop.
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions; see LICENSE.
+#include <algorithm>
 #include <numeric>
 
 #include "ukernel/internal.h"
@@ -9,8 +10,9 @@
 namespace uk {
 namespace {
 
-// RHS panels for which transposing an LHS panel first takes as long as each doing it.
-constexpr uk_index_t kFewRhsPanels = 1;
+// RHS panels for which transposing an LHS panel first takes as long as each doing it; and for which
+// it is not worth while to share staged rows, of so many at most.
+constexpr uk_index_t kFewRhsPanels = 1, kFewRhsPanelsOfStagedRows = 4;
 // LHS panels for which decoding the RHS first takes as long as it saves, measured on Emerald
 // Rapids; and where flipping signs or a shift is all.
 constexpr uk_index_t kFewLhsPanels = 4, kFewLhsPanelsToFlip = 6;
@@ -30,6 +32,9 @@ constexpr int kPerInstruction = 2, kPerColumnsInstruction = 1, kPerLoad = 2, kPe
 // Blocks of one vector, which load a row for each dot, were measured to take a quarter longer than
 // the loads do.
 constexpr int kLoneVectorLoads = 4;
+// Of a generated tile that has its columns in parts so that its blocks have more rows: what it
+// costs of the same in whole vectors of columns.
+constexpr int kInParts = 17, kWhole = 16;
 // To load a vector of rows or columns, bring it into the form that dots take, and store it where
 // they find it.
 constexpr int kPerStagedVector = 6;
@@ -147,18 +152,18 @@ int rounded_up(int a, int b) { return (a + b - 1) / b; }
 class Step {
  public:
   Step(const uk_tile_row_t& row, const Mmt4dType& type, const VectorUnit& unit, bool wide,
-       uk_index_t decoded_for, bool abreast)
+       const TileInOp& in_op, int least_parts)
       : row_(row),
         type_(type),
         unit_(unit),
         wide_(wide),
-        decoded_for_(decoded_for),
-        panels_(abreast ? kPanelsAbreast : 1),
-        dot_(dot_of(row, type, unit, wide, decoded_for > 0)),
+        in_op_(in_op),
+        panels_(in_op.abreast ? kPanelsAbreast : 1),
+        dot_(dot_of(row, type, unit, wide, in_op.rhs_decoded_for > 0)),
         dots_(row.k0 / dot_.k),
         lane_bits_(lane_bits(row, type, unit)),
         vectors_(panels_ * rounded_up(row.n0 * lane_bits_, vector_bits())) {
-    if (abreast) {  // only where all panels fit one block
+    if (in_op.abreast) {  // only where all panels fit one block
       parts_ = blocks_ = 1;
       part_ = vectors_;
       return;
@@ -168,18 +173,21 @@ class Step {
     // the row of one are there beside what they are taken from; or, of more than two that are
     // decoded, beside those of the next one.
     int registers = unit.registers - dot_.temporaries;
-    parts_ = rounded_up(vectors_, row.m0 == 1 ? registers - 2 : (registers - 1) / 2);
+    parts_ = std::max(rounded_up(vectors_, row.m0 == 1 ? registers - 2 : (registers - 1) / 2),
+                      std::min(least_parts, vectors_));
     part_ = rounded_up(vectors_, parts_);
     // But where columns of bf16 would take too many, they are loaded anew for the second.
     const bool reloads = is_bf16_pair(row, type) && unit.fma == 1 && unit.bytes == 32;
-    if (dots_ > (decoded_for > 0 || reloads ? 2 : 1)) registers -= part_ + 1;
+    if (dots_ > (in_op.rhs_decoded_for > 0 || reloads ? 2 : 1)) registers -= part_ + 1;
     blocks_ = block_count(registers, row.m0, part_);
   }
 
   int cost() const {
     if (unit_.tile_steps > 0) return cost_of_tiles();
     if (panels_ > 1) return cost_of_blocks(false) / panels_;
-    if (decoded_for_ > 0) return cost_of_blocks(true) + columns_staging() / (2 * decoded_for_);
+    if (in_op_.rhs_decoded_for > 0) {
+      return cost_of_blocks(true) + columns_staging() / (2 * in_op_.rhs_decoded_for);
+    }
     const int plain = cost_of_blocks(false);
     if (row_.origin == UK_ORIGIN_HAND || unit_.lhs_by_lane || dot_.columns_instructions == 0) {
       return plain;
@@ -194,9 +202,9 @@ class Step {
     const int rows = rounded_up(row_.m0, kTileRows), columns = rounded_up(row_.n0, kTileRows);
     const int products = kPerTileProduct * rows * columns;
     const int loads = kPerTileOfColumns * columns + kPerTileOfRows * rows;
-    const int transposing = decoded_for_ > 0
-                                ? static_cast<int>(kPerTransposedTile * rows / decoded_for_)
-                                : kPerTransposedTileOfOne * rows;
+    const uk_index_t tiles = in_op_.lhs_decoded_for;
+    const int transposing = tiles > 0 ? static_cast<int>(kPerTransposedTile * rows / tiles)
+                                      : kPerTransposedTileOfOne * rows;
     return rounded_up(4 * ((products > loads ? products : loads) + transposing), unit_.tile_steps);
   }
 
@@ -223,7 +231,7 @@ class Step {
   int columns_staging() const { return kPerStagedVector * vectors_ * dots_; }
 
   int rows_summing() const {
-    if (!dot_.sums_rows_before || decoded_for_ > 0) return 0;
+    if (!dot_.sums_rows_before || in_op_.rhs_decoded_for > 0) return 0;
     const int step_bits = row_.m0 * row_.k0 * type_.lhs_bits;
     const int lanes = std::lcm(step_bits, vector_bits()) / lane_bits_;
     return rounded_up(lanes, kStepsPerSummedLane);
@@ -231,8 +239,8 @@ class Step {
 
   // Of rows that are not broadcast as they lie in the panel.
   int rows_staging() const {
-    const bool staged =
-        !unit_.lhs_by_lane && (type_.lhs_bits * dot_.k < lane_bits_ || type_.rhs_bits < 8);
+    const bool staged = !unit_.lhs_by_lane && in_op_.lhs_decoded_for == 0 &&
+                        (type_.lhs_bits * dot_.k < lane_bits_ || type_.rhs_bits < 8);
     const int beside_dots =
         is_bf16_pair(row_, type_) ? kPerPairsBesideDots : kPerVectorWidenedBesideDots;
     const int per_vector = stages_beside_dots() ? beside_dots : kPerStagedVector;
@@ -274,7 +282,7 @@ class Step {
     const int chain = dot_.chain * dots_;
     // Where rows are staged, few steps at a time, and there is little else, a wide core notices
     // too.
-    const int loop = wide_ && (decoded_for_ == 0 || rows_staging() == 0) ? 0 : kPerLoop;
+    const int loop = wide_ && (in_op_.rhs_decoded_for == 0 || rows_staging() == 0) ? 0 : kPerLoop;
     const int beside = loop + (wide_ ? 0 : rounded_up(kPerLine * bits_read(rows), kLineBits));
     return (busy > chain ? busy : chain) + beside;
   }
@@ -285,9 +293,10 @@ class Step {
   int bits_read(int rows) const {
     const int row_bits = type_.lhs_bits * row_.k0, panel_bits = row_.m0 * row_bits;
     const int line = panel_bits < kLineBits ? panel_bits : kLineBits;
-    const int rows_bits = rows_staging() == 0      ? (panel_bits + (blocks_ - 1) * line) / blocks_
-                          : rows * row_bits > line ? rows * row_bits
-                                                   : line;
+    const int rows_bits = in_op_.lhs_decoded_for > 0 ? 0
+                          : rows_staging() == 0      ? (panel_bits + (blocks_ - 1) * line) / blocks_
+                          : rows * row_bits > line   ? rows * row_bits
+                                                     : line;
     const int columns_bits = rounded_up(panels_ * row_.n0, parts_) * type_.rhs_bits * row_.k0;
     return rows_bits + columns_bits * (blocks_ + 1) / (2 * blocks_);
   }
@@ -296,7 +305,7 @@ class Step {
   const Mmt4dType& type_;
   const VectorUnit& unit_;
   const bool wide_;
-  const uk_index_t decoded_for_;
+  const TileInOp in_op_;
   const int panels_;
   const Dot dot_;
   const int dots_, lane_bits_, vectors_;
@@ -315,9 +324,16 @@ bool widens_by_loads(const uk_tile_row_t& row) {
 
 }  // namespace
 
-int tile_step_cost(const uk_tile_row_t& row, bool wide, uk_index_t decoded_for, bool abreast) {
+int tile_step_cost(const uk_tile_row_t& row, bool wide, const TileInOp& in_op) {
   const Mmt4dType& type = *find_mmt4d_type(row.flags);
-  return Step(row, type, vector_unit_of_row(row), wide, decoded_for, abreast).cost();
+  const auto cost_in_parts = [&](int least_parts) {
+    return Step(row, type, vector_unit_of_row(row), wide, in_op, least_parts).cost();
+  };
+  const int whole = cost_in_parts(1);
+  // On Zen 3 13 rows by 32 columns on a decoded LHS, in blocks of 3, 4 and 6 rows, took 0.8 to 0.88
+  // of the time of 16 by 16. Of other tiles nobody measured what that changes.
+  if (row.origin == UK_ORIGIN_HAND || in_op.lhs_decoded_for == 0) return whole;
+  return std::min(whole, std::min(cost_in_parts(2), cost_in_parts(4)) * kInParts / kWhole);
 }
 
 // Where L3 feeds tiles the op walks LHS panel by LHS panel, and the cores that were measured decode
@@ -325,8 +341,7 @@ int tile_step_cost(const uk_tile_row_t& row, bool wide, uk_index_t decoded_for, 
 // tenth faster than on parts of K whose columns, decoded, fill L1. Not nibbles, nor bf16.
 bool decodes_rhs_once(const uk_tile_row_t& row, uk_index_t m, uk_index_t n,
                       const uint64_t* cpu_data) {
-  const uk_tile_on_decoded_t* const tile = on_decoded_of_row(row);
-  if (m <= kFewLhsPanels || !tile || tile->operand.is_lhs || !can_split_k(row)) return false;
+  if (m <= kFewLhsPanels || !on_decoded_rhs_of_row(row) || !can_split_k(row)) return false;
   const bool flips = (row.flags & UK_MMT4D_TYPE_MASK) == UK_MMT4D_TYPE_S8S8S32 &&
                      byte_dot(row, vector_unit_of_row(row)) > 0;
   const bool shifts = (row.flags & UK_MMT4D_TYPE_MASK) == UK_MMT4D_TYPE_BF16BF16F32;
@@ -337,10 +352,13 @@ bool decodes_rhs_once(const uk_tile_row_t& row, uk_index_t m, uk_index_t n,
   return !l3_feeds_tiles(cpu_data);
 }
 
-bool decodes_lhs_once(const uk_tile_row_t& row, uk_index_t n) {
-  if (n <= kFewRhsPanels || !can_split_k(row)) return false;
-  const uk_tile_on_decoded_t* const tile = on_decoded_of_row(row);
-  return tile && tile->operand.is_lhs;
+// Rows are staged on parts of K that get the shorter the more there are. On Zen 3 up to 64 of them,
+// shared, took 0.86 to 0.94 of the time in tiles of several blocks, and as long as before or 0.87,
+// where another thread ran on the core, in tiles of one.
+bool decodes_lhs_once(const uk_tile_row_t& row, uk_index_t m, uk_index_t n) {
+  if (!on_decoded_lhs_of_row(row) || !can_split_k(row)) return false;
+  if (tile_steps(row) > 1) return n > kFewRhsPanels;
+  return n > kFewRhsPanelsOfStagedRows && m <= kDecodedLhsRows / row.m0;
 }
 
 }  // namespace uk

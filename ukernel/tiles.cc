@@ -311,9 +311,14 @@ uk_mmt4d_strided_tile_fn* strided_tile_of_row(const uk_tile_row_t& row) {
   return i < kFunctionRowCount ? kStridedTiles[i] : nullptr;
 }
 
-const uk_tile_on_decoded_t* on_decoded_of_row(const uk_tile_row_t& row) {
+const uk_tile_on_decoded_t* on_decoded_lhs_of_row(const uk_tile_row_t& row) {
   const uk_tile_forms_t* const forms = forms_of_row(row);
-  return forms && forms->on_decoded.function ? &forms->on_decoded : nullptr;
+  return forms && forms->on_decoded_lhs.function ? &forms->on_decoded_lhs : nullptr;
+}
+
+const uk_tile_on_decoded_t* on_decoded_rhs_of_row(const uk_tile_row_t& row) {
+  const uk_tile_forms_t* const forms = forms_of_row(row);
+  return forms && forms->on_decoded_rhs.function ? &forms->on_decoded_rhs : nullptr;
 }
 
 uk_mmt4d_strided_tile_fn* tile_abreast_of_row(const uk_tile_row_t& row) {

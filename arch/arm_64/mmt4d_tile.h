@@ -215,9 +215,9 @@ UK_INLINE void blocks(char* out, uk_index_t row_bytes, const char* lhs, const ch
   }
 }
 
-// None takes a decoded RHS: nobody measured whether that would be worth it.
+// None takes a decoded operand: nobody measured whether that would be worth it.
 template <class P, int M0, int N0>
-constexpr uk_decoded_operand_t decoded_operand() {
+constexpr uk_decoded_operand_t decoded_operand(uk::TileForm) {
   return {0};
 }
 

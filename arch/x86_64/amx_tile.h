@@ -228,7 +228,7 @@ UK_INLINE void tile_on_panels(char* out, uk_index_t row_bytes, const char* lhs, 
   release_tiles();
 }
 
-// For an op, which has the registers configured, and prefetches nothing: see DecodedLhs in
+// For an op, which has the registers configured, and prefetches nothing: see DecodedLhsPanel in
 // ukernel/mmt4d.cc.
 template <class P, int M0, int N0>
 UK_INLINE void tile_on_transposed_lhs(char* out, uk_index_t row_bytes, const char* lhs,
@@ -249,8 +249,9 @@ UK_INLINE void tile_on_transposed_lhs(char* out, uk_index_t row_bytes, const cha
 
 // The LHS, which each RHS panel would have transposed anew.
 template <class P, int M0, int N0>
-constexpr uk_decoded_operand_t decoded_operand() {
-  return {M0 * kUnitBytes, true, configure_tiles, release_tiles};
+constexpr uk_decoded_operand_t decoded_operand(uk::TileForm form) {
+  if (form != uk::TileForm::kOnDecodedLhs) return {0};
+  return {M0 * kUnitBytes, configure_tiles, release_tiles};
 }
 
 template <class P, int M0, int N0>
@@ -266,7 +267,7 @@ UK_INLINE void mmt4d_tile(void* out_matrix, const void* lhs_panel, const void* r
   const char* const lhs = static_cast<const char*>(lhs_panel);
   const char* const rhs = static_cast<const char*>(rhs_panel);
   const uk_index_t row_bytes = context.out_stride * 4;
-  if constexpr (kForm == uk::TileForm::kOnDecoded) {
+  if constexpr (kForm == uk::TileForm::kOnDecodedLhs) {
     tile_on_transposed_lhs<P, M0, N0>(out, row_bytes, lhs, rhs, k1, flags, context);
   } else {
     tile_on_panels<P, M0, N0>(out, row_bytes, lhs, rhs, k1, flags,

@@ -24,6 +24,8 @@
 //                               kStageSlack bytes more
 //   kRowsBesideDots             rows that stage_vector(to, from) rewrites, beside the dots of a
 //                               step; 0 where many rows at once are faster, or nobody measured
+//   kLeastRowsStagedOnce        rows of a tile that gains by rows which are staged once for several
+//                               tiles; 0 if nobody measured it
 //   kSumsRows                   whether dots add a multiple of their row's sum to each result, to
 //                               be taken off: a lane for each row of the tile, started by zero,
 //   sum_rows<Rows>(sums, rows)  adds what a k step's rows at `rows` bring,
@@ -200,12 +202,18 @@ struct Decoded : P {
   }
 };
 
-// The same primitive on rows that are staged, and on results in memory as accumulators hold them.
+// The same primitive on rows that are staged.
 template <class P>
-struct Staged : P {
-  using Acc = typename P::Acc;
+struct OnStagedRows : P {
   static constexpr bool kStagesLhs = false;
-  static constexpr int kLhsBytes = P::kRowBytes, kOutBytes = sizeof(Acc) / P::kLanes;
+  static constexpr int kLhsBytes = P::kRowBytes;
+};
+
+// And on results in memory as accumulators hold them.
+template <class P>
+struct Staged : OnStagedRows<P> {
+  using Acc = typename P::Acc;
+  static constexpr int kOutBytes = sizeof(Acc) / P::kLanes;
   static UK_INLINE Acc load_out(const char* out) {
     Acc acc;
     __builtin_memcpy(&acc, out, sizeof(acc));
@@ -219,6 +227,8 @@ template <class P>
 constexpr int kPanelRhsBytes = P::kRhsBytes;
 template <class P>
 constexpr int kPanelRhsBytes<Decoded<P>> = P::kRhsBytes;
+template <class P>
+constexpr int kPanelRhsBytes<OnStagedRows<P>> = kPanelRhsBytes<P>;
 template <class P>
 constexpr int kPanelRhsBytes<Staged<P>> = kPanelRhsBytes<P>;
 
@@ -554,14 +564,55 @@ UK_INLINE void tile_of_blocks(void* out, const void* lhs, const void* rhs, uk_in
       });
 }
 
-// ---------------------------------------------------------------- a decoded RHS
+// ---------------------------------------------------------------- RHS panels abreast
+
+// Where the dots of few sums would wait for each other.
+template <class P, int M0, int N0>
+constexpr bool reads_abreast() {
+  constexpr int kVectors = kPanelsAbreast * N0 / P::kLanes;
+  // Of columns that are decoded for several rows GCC begins with the next vector ahead.
+  constexpr int kColumns = kVectors + (P::kDecodesRhs && M0 > 1 ? 1 : 0);
+  constexpr int kOperands = loads_rows_first<P>(M0, kVectors) ? M0 + 1 : kColumns + 1;
+  return !P::kSplitsSums && !P::kSumsRows && M0 * N0 / P::kLanes <= kFewSums &&
+         M0 * kVectors + kOperands <= P::kRegisters - P::kTemporaries;
+}
+
+// ---------------------------------------------------------------- a decoded operand
+
+template <class P>
+constexpr bool out_holds_sums() {
+  return sizeof(typename P::Acc) == P::kLanes * P::kOutBytes;
+}
+
+template <class P, int M0, int N0>
+constexpr bool takes_staged_rows() {
+  if constexpr (P::kStagesLhs) {
+    return 0 < P::kLeastRowsStagedOnce && P::kLeastRowsStagedOnce <= M0 &&
+           !reads_abreast<P, M0, N0>();
+  } else {
+    return false;
+  }
+}
 
 // Tiles that take none say 0 bytes a step: ops have them run on parts of K, for which OUT must hold
-// the sums so far, and tiles of few rows reuse it too little.
+// the sums so far, and tiles of few rows reuse a decoded RHS too little.
 template <class P, int M0, int N0>
-constexpr uk_decoded_operand_t decoded_operand() {
-  constexpr bool kOutHoldsSums = sizeof(typename P::Acc) == P::kLanes * P::kOutBytes;
-  return {P::kDecodesRhs && kOutHoldsSums && M0 >= 4 ? N0 * Decoded<P>::kRhsBytes : 0};
+constexpr uk_decoded_operand_t decoded_operand(uk::TileForm form) {
+  if (!out_holds_sums<P>()) return {0};
+  if (form == uk::TileForm::kOnDecodedLhs) {
+    return {takes_staged_rows<P, M0, N0>() ? M0 * P::kRowBytes : 0};
+  }
+  return {P::kDecodesRhs && M0 >= 4 ? N0 * Decoded<P>::kRhsBytes : 0};
+}
+
+template <class P, int M0, int N0, int K0>
+UK_INLINE void tile_of_staged_rows(void* out, const void* lhs, const void* rhs, uk_index_t k1,
+                                   uint32_t flags, const uk_tile_context_t& context) {
+  static_assert(P::kStageSlack <= kDecodedSlack, "what lies behind them is not theirs");
+  if (context.fills_decoded) {
+    P::stage_lhs(context.decoded, static_cast<const char*>(lhs), static_cast<int>(k1) * M0);
+  }
+  tile_of_blocks<OnStagedRows<P>, M0, N0, K0>(out, context.decoded, rhs, k1, flags, context);
 }
 
 template <class P, int M0, int N0, int K0>
@@ -586,19 +637,6 @@ UK_INLINE void tile_of_decoded_rhs(void* out, const void* lhs, const void* rhs, 
   tile_of_blocks<Decoded<P>, M0, N0, K0>(out, lhs, context.decoded, k1, flags, context);
 }
 
-// ---------------------------------------------------------------- RHS panels abreast
-
-// Where the dots of few sums would wait for each other.
-template <class P, int M0, int N0>
-constexpr bool reads_abreast() {
-  constexpr int kVectors = kPanelsAbreast * N0 / P::kLanes;
-  // Of columns that are decoded for several rows GCC begins with the next vector ahead.
-  constexpr int kColumns = kVectors + (P::kDecodesRhs && M0 > 1 ? 1 : 0);
-  constexpr int kOperands = loads_rows_first<P>(M0, kVectors) ? M0 + 1 : kColumns + 1;
-  return !P::kSplitsSums && !P::kSumsRows && M0 * N0 / P::kLanes <= kFewSums &&
-         M0 * kVectors + kOperands <= P::kRegisters - P::kTemporaries;
-}
-
 template <class P, int M0, int N0, int K0, uk::TileForm kForm>
 UK_INLINE void mmt4d_tile(void* out, const void* lhs, const void* rhs, uk_index_t k1,
                           uint32_t flags, const uk_tile_context_t& context) {
@@ -607,7 +645,9 @@ UK_INLINE void mmt4d_tile(void* out, const void* lhs, const void* rhs, uk_index_
     block<P, M0, N0, 1, 0, 0, kPanelsAbreast>(
         static_cast<char*>(out), context.out_stride * P::kOutBytes, static_cast<const char*>(lhs),
         static_cast<const char*>(rhs), k1, flags, context, nullptr);
-  } else if constexpr (kForm == uk::TileForm::kOnDecoded) {
+  } else if constexpr (kForm == uk::TileForm::kOnDecodedLhs) {
+    tile_of_staged_rows<P, M0, N0, K0>(out, lhs, rhs, k1, flags, context);
+  } else if constexpr (kForm == uk::TileForm::kOnDecodedRhs) {
     tile_of_decoded_rhs<P, M0, N0, K0>(out, lhs, rhs, k1, flags, context);
   } else {
     tile_of_blocks<P, M0, N0, K0>(out, lhs, rhs, k1, flags, context);

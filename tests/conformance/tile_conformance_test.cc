@@ -55,25 +55,9 @@ class TileFormsCheck {
                      std::to_string(flags));
         run(steps, flags, fetches, uk_conformance::Placement::end);
         if (testing::Test::HasFailure()) return;
-        const uk_tile_on_decoded_t* const on_decoded = uk::on_decoded_of_row(row_);
-        if (!on_decoded) continue;
-        // The second call finds what the first has left, and no such operand.
-        const uk_index_t together = uk::tile_steps(row_);
-        const Bytes panel(static_cast<size_t>((steps + together - 1) / together * together *
-                                              on_decoded->operand.step_bytes));
-        const Bytes sums(kSharedRowSums * sizeof(int32_t));
-        decoded_.place(panel, {uk_conformance::Placement::end, 0}, GuardedBuffer::writable);
-        row_sums_.place(sums, {uk_conformance::Placement::end, 0}, GuardedBuffer::writable);
-        uk_tile_context_t decoded = fetches;
-        decoded.decoded = reinterpret_cast<char*>(decoded_.data());
-        decoded.row_sums = reinterpret_cast<char*>(row_sums_.data());
-        for (const bool fills : {true, false}) {
-          decoded.fills_decoded = decoded.fills_row_sums = fills;
-          run(steps, flags, decoded, uk_conformance::Placement::end);
-          if (testing::Test::HasFailure()) return;
-        }
-        EXPECT_EQ("", decoded_.damage_outside());
-        EXPECT_EQ("", row_sums_.damage_outside());
+        run_on_decoded(steps, flags, fetches, uk::on_decoded_lhs_of_row(row_), true);
+        run_on_decoded(steps, flags, fetches, uk::on_decoded_rhs_of_row(row_), false);
+        if (testing::Test::HasFailure()) return;
       }
       if (uk::tile_abreast_of_row(row_)) run_abreast(steps);
       if (testing::Test::HasFailure()) return;
@@ -81,6 +65,37 @@ class TileFormsCheck {
   }
 
  private:
+  // The second call finds what the first has left, and no such operand.
+  void run_on_decoded(uk_index_t steps, uint32_t flags, const uk_tile_context_t& fetches,
+                      const uk_tile_on_decoded_t* form, bool is_lhs) {
+    if (!form) return;
+    const uk_index_t together = uk::tile_steps(row_);
+    const uk_index_t whole_steps = (steps + together - 1) / together * together;
+    const Bytes panel(
+        static_cast<size_t>(whole_steps * form->operand.step_bytes + (is_lhs ? kDecodedSlack : 0)));
+    const Bytes sums(kSharedRowSums * sizeof(int32_t));
+    decoded_.place(panel, {uk_conformance::Placement::end, 0}, GuardedBuffer::writable);
+    row_sums_.place(sums, {uk_conformance::Placement::end, 0}, GuardedBuffer::writable);
+    uk_tile_context_t context = fetches;
+    context.decoded = reinterpret_cast<char*>(decoded_.data());
+    context.row_sums = reinterpret_cast<char*>(row_sums_.data());
+    for (const bool fills : {true, false}) {
+      SCOPED_TRACE(std::string(is_lhs ? "on a decoded LHS" : "on a decoded RHS") +
+                   (fills ? ", filled" : ""));
+      context.fills_decoded = context.fills_row_sums = fills;
+      const bool reads_lhs = !is_lhs || fills, reads_rhs = is_lhs || fills;
+      run(steps, flags, context, uk_conformance::Placement::end, [&](uint8_t* out) {
+        if (form->operand.begin) form->operand.begin();
+        form->function(out, reads_lhs ? lhs_.data() : nullptr, reads_rhs ? rhs_.data() : nullptr,
+                       steps, flags, context);
+        if (form->operand.end) form->operand.end();
+      });
+      if (testing::Test::HasFailure()) return;
+    }
+    EXPECT_EQ("", decoded_.damage_outside());
+    EXPECT_EQ("", row_sums_.damage_outside());
+  }
+
   // With all that shows the order of a sum, and how it is rounded, but no NaN, whose payload is
   // free.
   void run_abreast(uk_index_t steps) {
@@ -163,6 +178,16 @@ class TileFormsCheck {
 
   void run(uk_index_t steps, uint32_t flags, const uk_tile_context_t& context,
            uk_conformance::Placement::Edge edge) {
+    uk_mmt4d_strided_tile_fn* const strided = uk::strided_tile_of_row(row_);
+    ASSERT_TRUE(strided);
+    run(steps, flags, context, edge,
+        [&](uint8_t* out) { strided(out, lhs_.data(), rhs_.data(), steps, flags, context); });
+  }
+
+  // With form(the first row's results in a matrix).
+  template <class Form>
+  void run(uk_index_t steps, uint32_t flags, const uk_tile_context_t& context,
+           uk_conformance::Placement::Edge edge, Form form) {
     const uk_index_t stride = context.out_stride;
     const bool accumulates = (flags & UK_MMT4D_ACCUMULATE) != 0;
     uk_conformance::Problem problem(type_, row_.m0, row_.n0, row_.k0, steps, accumulates);
@@ -181,21 +206,9 @@ class TileFormsCheck {
     matrix_.place(before, {edge, 0}, GuardedBuffer::writable);
 
     const auto tile = reinterpret_cast<uk_mmt4d_tile_fn*>(row_.function);
-    uk_mmt4d_strided_tile_fn* const strided =
-        context.decoded ? uk::on_decoded_of_row(row_)->function : uk::strided_tile_of_row(row_);
-    ASSERT_TRUE(strided);
     ASSERT_EQ("", catcher_.run([&] {
       tile(out_.data(), lhs_.data(), rhs_.data(), steps, flags);
-      if (!context.decoded) {
-        return strided(matrix_.data() + first, lhs_.data(), rhs_.data(), steps, flags, context);
-      }
-      const uk_decoded_operand_t& operand = uk::on_decoded_of_row(row_)->operand;
-      const bool reads_lhs = !operand.is_lhs || context.fills_decoded;
-      const bool reads_rhs = operand.is_lhs || context.fills_decoded;
-      if (operand.begin) operand.begin();
-      strided(matrix_.data() + first, reads_lhs ? lhs_.data() : nullptr,
-              reads_rhs ? rhs_.data() : nullptr, steps, flags, context);
-      if (operand.end) operand.end();
+      form(matrix_.data() + first);
     }));
     copy_rows(out_.data(), stride_bytes, first, &expected);
     EXPECT_EQ(expected, Bytes(matrix_.data(), matrix_.data() + matrix_.size()));

@@ -1,6 +1,7 @@
 // Prints what the library says, for the tests of the Python that says the same:
 //   library_table rows                every row of the table with a tile function, one a line
-//   library_table on_decoded_rhs      the symbols of those that have a function for it, one a line
+//   library_table on_decoded_lhs      the symbols of those that have a function for it, one a line
+//   library_table on_decoded_rhs      likewise
 //   library_table abreast             likewise for several RHS panels at once
 //   library_table queries             answers "<CPU> <type> <M> <N> <K> <m0> <n0> <k0> <skip>", the
 //                                     CPU being
@@ -65,20 +66,23 @@ void print_rows() {
   }
 }
 
-void print_tiles_abreast() {
+void print_tiles_with(bool has_form(const uk_tile_row_t&)) {
   for (size_t i = 0; i < uk_tile_count(); ++i) {
     const uk_tile_row_t& row = *uk_tile_at(i);
-    if (uk::tile_abreast_of_row(row)) std::printf("%s\n", row.symbol);
+    if (has_form(row)) std::printf("%s\n", row.symbol);
   }
 }
 
-void print_tiles_on_decoded_rhs() {
-  for (size_t i = 0; i < uk_tile_count(); ++i) {
-    const uk_tile_row_t& row = *uk_tile_at(i);
-    const uk_tile_on_decoded_t* const tile = uk::on_decoded_of_row(row);
-    if (tile && !tile->operand.is_lhs) std::printf("%s\n", row.symbol);
-  }
-}
+constexpr struct {
+  const char* mode;
+  bool (*has)(const uk_tile_row_t&);
+} kForms[] = {
+    {"on_decoded_lhs",
+     [](const uk_tile_row_t& row) { return uk::on_decoded_lhs_of_row(row) != nullptr; }},
+    {"on_decoded_rhs",
+     [](const uk_tile_row_t& row) { return uk::on_decoded_rhs_of_row(row) != nullptr; }},
+    {"abreast", [](const uk_tile_row_t& row) { return uk::tile_abreast_of_row(row) != nullptr; }},
+};
 
 // The bits of field 7 that the query reads and that are no level's.
 constexpr struct {
@@ -132,16 +136,19 @@ std::string answer(const std::string& line) {
 
 int main(int argc, char** argv) {
   const std::string mode = argc == 2 ? argv[1] : "";
+  for (const auto& form : kForms) {
+    if (form.mode == mode) {
+      print_tiles_with(form.has);
+      return 0;
+    }
+  }
   if (mode == "rows") {
     print_rows();
-  } else if (mode == "on_decoded_rhs") {
-    print_tiles_on_decoded_rhs();
-  } else if (mode == "abreast") {
-    print_tiles_abreast();
   } else if (mode == "queries") {
     for (std::string line; std::getline(std::cin, line);) std::cout << answer(line) << "\n";
   } else {
-    std::cerr << "usage: library_table rows | on_decoded_rhs | abreast | queries\n";
+    std::cerr
+        << "usage: library_table rows | on_decoded_lhs | on_decoded_rhs | abreast | queries\n";
     return 2;
   }
   return 0;

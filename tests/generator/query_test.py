@@ -17,7 +17,7 @@ from generator import library
 from generator.coverage import CLASSES
 from generator.model import TYPES, RequestError, Tile
 from generator.query import (Library, further_features, level_of_cpu, query_row, query_tile_sizes,
-                             reads_abreast, takes_decoded_rhs)
+                             reads_abreast, takes_decoded_lhs, takes_decoded_rhs)
 from generator.requests import parse_line
 from generator.tiles import Row, table
 from generator.tiles_json import read_rows, tiles_json
@@ -139,6 +139,12 @@ class QueryTest(unittest.TestCase):
     def test_tiles_that_take_a_decoded_rhs_are_those_of_the_library(self) -> None:
         expected = set(from_library("on_decoded_rhs"))
         taken = {row.tile.symbol for row in table(ARCH) if isinstance(row.tile, Tile) and takes_decoded_rhs(row)}
+        self.assertEqual(taken, expected & {row.tile.symbol for row in table(ARCH)})
+        self.assertEqual(bool(expected), ARCH == "x86_64")
+
+    def test_tiles_that_take_a_decoded_lhs_are_those_of_the_library(self) -> None:
+        expected = set(from_library("on_decoded_lhs"))
+        taken = {row.tile.symbol for row in table(ARCH) if isinstance(row.tile, Tile) and takes_decoded_lhs(row)}
         self.assertEqual(taken, expected & {row.tile.symbol for row in table(ARCH)})
         self.assertEqual(bool(expected), ARCH == "x86_64")
 

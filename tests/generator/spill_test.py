@@ -289,7 +289,7 @@ def check(library: str, arch: str, of_library: bool = True) -> int:
             if spilled:
                 wrong.setdefault(tile, []).append(f"{spilled[0].text} at {spilled[0].address:#x} in "
                                                   f"{function.name}, and {len(spilled) - 1} more")
-            if of_library and "on_decoded" not in function.name and (repeated := loaded_twice(loop)):
+            if of_library and "on_decoded_rhs" not in function.name and (repeated := loaded_twice(loop)):
                 wrong.setdefault(tile, []).append(f"{repeated[0].text} at {repeated[0].address:#x} in "
                                                   f"{function.name} and {len(repeated) - 1} more load a vector again")
             moves = sum(1 for i in loop if ASSEMBLY[arch].move.fullmatch(i.text))

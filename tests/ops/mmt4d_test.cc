@@ -445,7 +445,12 @@ class Mmt4dAtLevel : public ::testing::TestWithParam<Mmt4dTypeAtLevel> {
 
 // What tiles may have beside the function that their symbol calls.
 using HasForm = bool(const uk_tile_row_t&);
-bool takes_decoded(const uk_tile_row_t& row) { return uk::on_decoded_of_row(row) != nullptr; }
+bool takes_decoded_lhs(const uk_tile_row_t& row) {
+  return uk::on_decoded_lhs_of_row(row) != nullptr;
+}
+bool takes_decoded_rhs(const uk_tile_row_t& row) {
+  return uk::on_decoded_rhs_of_row(row) != nullptr;
+}
 bool reads_abreast(const uk_tile_row_t& row) { return uk::tile_abreast_of_row(row) != nullptr; }
 
 // The level's tiles of the type that have such a form.
@@ -472,8 +477,6 @@ class Mmt4dAbreast : public Mmt4dAtLevel {};
 
 class Mmt4dOnDecoded : public Mmt4dAtLevel {
  protected:
-  static constexpr uk_index_t kLhsPanels = 9;  // for which any of them are decoded once
-
   void check_counts(const uk_tile_row_t& row, uk_index_t m, uk_index_t n, uk_index_t k,
                     uint32_t accumulate, Strides strides) const {
     const uk_tile_sizes_t tile = {row.m0, row.n0, row.k0};
@@ -481,6 +484,21 @@ class Mmt4dOnDecoded : public Mmt4dAtLevel {
     check(c, cpu.data());
     if (strides == Strides::kZeroForInputs) return;
     check_unpacked(c, m * tile.m0 - tile.m0 / 2, n * tile.n0 - 3, cpu.data());
+  }
+};
+
+class Mmt4dOnDecodedRhs : public Mmt4dOnDecoded {
+ protected:
+  static constexpr uk_index_t kLhsPanels = 9;  // for which any of them are decoded once
+};
+
+class Mmt4dOnDecodedLhs : public Mmt4dOnDecoded {
+ protected:
+  static constexpr uk_index_t kRhsPanels = 6;  // likewise
+
+  // The most that share their decoded LHS panels, but so few that no RHS is decoded instead.
+  static uk_index_t lhs_panels(const uk_tile_row_t& row) {
+    return std::min<uk_index_t>(uk::kDecodedLhsRows / row.m0, 4);
   }
 };
 
@@ -621,13 +639,10 @@ TEST_P(Mmt4dAbreast, StreamingRhs) {
   }
 }
 
-TEST_P(Mmt4dOnDecoded, FewSteps) {
+TEST_P(Mmt4dOnDecodedRhs, FewSteps) {
   UK_SKIP_WITHOUT_LEVEL(GetParam().isa);
-  for (const uk_tile_row_t* row : rows_that(takes_decoded, GetParam())) {
-    ASSERT_TRUE(uk::on_decoded_of_row(*row)->operand.is_lhs
-                    ? uk::decodes_lhs_once(*row, 2)
-                    : uk::decodes_rhs_once(*row, kLhsPanels, 2, cpu.data()))
-        << row->symbol;
+  for (const uk_tile_row_t* row : rows_that(takes_decoded_rhs, GetParam())) {
+    ASSERT_TRUE(uk::decodes_rhs_once(*row, kLhsPanels, 2, cpu.data())) << row->symbol;
     for (const uint32_t accumulate : {0u, UK_MMT4D_ACCUMULATE}) {
       for (const Strides strides : kAllStrides) {
         check_counts(*row, kLhsPanels, 2, 3, accumulate, strides);
@@ -639,35 +654,71 @@ TEST_P(Mmt4dOnDecoded, FewSteps) {
   }
 }
 
-// So many RHS panels, longer than one that is decoded at a time, that they are in blocks; and one
-// row of tiles, whose parts take turns in a matrix.
-TEST_P(Mmt4dOnDecoded, PartsOfK) {
+TEST_P(Mmt4dOnDecodedLhs, FewSteps) {
   UK_SKIP_WITHOUT_LEVEL(GetParam().isa);
-  for (const uk_tile_row_t* row : rows_that(takes_decoded, GetParam())) {
-    const uk_decoded_operand_t& operand = uk::on_decoded_of_row(*row)->operand;
-    if (!operand.is_lhs) continue;
+  for (const uk_tile_row_t* row : rows_that(takes_decoded_lhs, GetParam())) {
+    for (const uk_index_t m : std::set<uk_index_t>{1, lhs_panels(*row)}) {
+      ASSERT_TRUE(uk::decodes_lhs_once(*row, m, kRhsPanels)) << row->symbol;
+      for (const uint32_t accumulate : {0u, UK_MMT4D_ACCUMULATE}) {
+        for (const Strides strides : kAllStrides) {
+          for (const uk_index_t k : {1, 3, 50}) {
+            check_counts(*row, m, kRhsPanels, k, accumulate, strides);
+          }
+        }
+        if (HasFatalFailure()) return;
+      }
+    }
+  }
+}
+
+// LHS panels longer than what is decoded at a time; with so many RHS panels that they are in blocks
+// where the walk is by LHS panels; and one row of tiles, whose parts take turns in a matrix.
+TEST_P(Mmt4dOnDecodedLhs, PartsOfK) {
+  UK_SKIP_WITHOUT_LEVEL(GetParam().isa);
+  for (const uk_tile_row_t* row : rows_that(takes_decoded_lhs, GetParam())) {
+    const uk_index_t step_bytes = uk::on_decoded_lhs_of_row(*row)->operand.step_bytes;
     const uk_tile_sizes_t tile = {row->m0, row->n0, row->k0};
-    const uk_index_t k = uk::kDecodedPanelBytes / operand.step_bytes + 1;
-    const uk_index_t n = 2 * uk::kLhsBlockBytes / (k * rhs_step_bytes(tile)) + 2;
-    check_counts(*row, 2, n, k, UK_MMT4D_ACCUMULATE, Strides::kLoose);
-    check_unpacked({row->flags, 1, 3, k, tile, Strides::kLoose}, row->m0 - 1, 3 * row->n0 - 1,
-                   cpu.data());
+    const bool by_lhs_panels = uk::tile_steps(*row) > 1;
+    const uk_index_t m = by_lhs_panels ? 2 : lhs_panels(*row);
+    const uk_index_t k = uk::kDecodedBytes / (by_lhs_panels ? 1 : m) / step_bytes + 1;
+    const uk_index_t n =
+        by_lhs_panels ? 2 * uk::kLhsBlockBytes / (k * rhs_step_bytes(tile)) + 2 : kRhsPanels;
+    ASSERT_GT(step_bytes, 0) << row->symbol;
+    ASSERT_LE(m * step_bytes, uk::kDecodedBytes) << row->symbol;
+    check_counts(*row, m, n, k, UK_MMT4D_ACCUMULATE, Strides::kLoose);
+    check_unpacked({row->flags, 1, kRhsPanels, k * m, tile, Strides::kLoose}, row->m0 - 1,
+                   kRhsPanels * row->n0 - 1, cpu.data());
     if (HasFatalFailure()) return;
+  }
+}
+
+// An RHS too large for the caches: the parts of its panels are fetched for each other.
+TEST_P(Mmt4dOnDecodedLhs, StreamingRhs) {
+  UK_SKIP_WITHOUT_LEVEL(GetParam().isa);
+  for (const uk_tile_row_t* row : rows_that(takes_decoded_lhs, GetParam())) {
+    if (row->m0 > 6 && uk::tile_steps(*row) == 1) continue;  // as these
+    const uk_tile_sizes_t tile = {row->m0, row->n0, row->k0};
+    const uk_index_t step_bytes = uk::on_decoded_lhs_of_row(*row)->operand.step_bytes;
+    for (const uk_index_t k : {uk_index_t{200}, uk::kDecodedBytes / step_bytes + 1}) {
+      const uk_index_t n = kBeyondCaches / (k * rhs_step_bytes(tile)) + 1;
+      check_counts(*row, 1, n, k, UK_MMT4D_ACCUMULATE, Strides::kDense);
+      if (HasFatalFailure()) return;
+    }
   }
 }
 
 // A longer panel than the op has decoded in its stack at a time; so many that OUT is in blocks,
 // too; and an RHS too large for the caches.
-TEST_P(Mmt4dOnDecoded, BlocksOfKAndOut) {
+TEST_P(Mmt4dOnDecodedRhs, BlocksOfKAndOut) {
   UK_SKIP_WITHOUT_LEVEL(GetParam().isa);
-  for (const uk_tile_row_t* row : rows_that(takes_decoded, GetParam())) {
-    const uk_index_t decoded_step = uk::on_decoded_of_row(*row)->operand.step_bytes;
+  for (const uk_tile_row_t* row : rows_that(takes_decoded_rhs, GetParam())) {
+    const uk_index_t decoded_step = uk::on_decoded_rhs_of_row(*row)->operand.step_bytes;
     ASSERT_GT(decoded_step, 0) << row->symbol;
-    ASSERT_LE(decoded_step, uk::kDecodedPanelBytes) << row->symbol;
-    const uk_index_t long_k = uk::kDecodedPanelBytes / decoded_step + 1;
+    ASSERT_LE(decoded_step, uk::kDecodedBytes) << row->symbol;
+    const uk_index_t long_k = uk::kDecodedBytes / decoded_step + 1;
     for (const uint32_t accumulate : {0u, UK_MMT4D_ACCUMULATE}) {
       check_counts(*row, kLhsPanels, 2, long_k, accumulate, Strides::kLoose);
-      if (row->m0 <= 6 || uk::tile_steps(*row) > 1) {
+      if (row->m0 <= 6) {
         const uk_index_t out_tile_bytes = uk_index_t{row->m0} * row->n0 * 4;
         const uk_index_t out_panels = uk::kOutPartsBytes / 2 / (kLhsPanels * out_tile_bytes) + 2;
         check_counts(*row, kLhsPanels, out_panels, long_k, accumulate, Strides::kLoose);
@@ -732,15 +783,33 @@ TEST(Mmt4dTiles, DecodeTheRhsOnceForEnoughPanels) {
 }
 
 TEST(Mmt4dTiles, DecodeTheLhsOnceForSeveralRhsPanels) {
-  for (const char* level : {"amx_int8", "avx512_vnni"}) {
-    const bool is_amx = std::string(level) == "amx_int8";
-    const CpuData cpu = level_cpu_data(level);
+  struct Expected {
+    const char* level;
+    uint32_t type;
+    uk_tile_sizes_t tile;
+    uk_index_t m, n;
+    bool decodes;
+  };
+  constexpr uint32_t kF16 = UK_MMT4D_TYPE_F16F16F32, kS8 = UK_MMT4D_TYPE_S8S8S32;
+  for (const Expected& e : {Expected{"amx_int8", kS8, {16, 32, 4}, 50, 1, false},
+                            Expected{"amx_int8", kS8, {16, 32, 4}, 50, 2, true},
+                            Expected{"avx512_vnni", kS8, {16, 32, 4}, 1, 50, false},
+                            Expected{"avx2_fma", kS8, {4, 16, 2}, 1, 4, false},
+                            Expected{"avx2_fma", kS8, {4, 16, 2}, 1, 5, true},
+                            Expected{"avx2_fma", kS8, {4, 16, 2}, 16, 5, true},
+                            Expected{"avx2_fma", kS8, {4, 16, 2}, 17, 5, false},
+                            Expected{"avx2_fma", kS8, {2, 16, 2}, 1, 5, false},  // reads abreast
+                            Expected{"avx2_fma", kF16, {4, 16, 1}, 1, 5, false},
+                            Expected{"avx2_fma", kF16, {6, 16, 1}, 1, 5, true},
+                            Expected{"avx2_fma", kF16, {13, 32, 1}, 1, 5, true},
+                            Expected{"avx2_fma", UK_MMT4D_TYPE_F16F16F16, {16, 16, 1}, 1, 5, false},
+                            Expected{"avx512_base", kF16, {14, 32, 1}, 1, 5, false}}) {
+    const CpuData cpu = level_cpu_data(e.level);
     const uk_tile_row_t* row =
-        uk::select_tile(UK_OP_MMT4D, UK_MMT4D_TYPE_S8S8S32, 16, 32, 4, cpu.data());
-    ASSERT_TRUE(row);
-    EXPECT_FALSE(uk::decodes_lhs_once(*row, 1)) << row->symbol;
-    EXPECT_EQ(is_amx, uk::decodes_lhs_once(*row, 2)) << row->symbol;
-    EXPECT_EQ(!is_amx, uk::decodes_rhs_once(*row, 50, 50, cpu.data())) << row->symbol;
+        uk::select_tile(UK_OP_MMT4D, e.type, e.tile.m0, e.tile.n0, e.tile.k0, cpu.data());
+    ASSERT_TRUE(row) << e.level;
+    EXPECT_EQ(e.decodes, uk::decodes_lhs_once(*row, e.m, e.n))
+        << row->symbol << ", " << e.m << " by " << e.n << " panels";
   }
 }
 #endif
@@ -786,8 +855,9 @@ TEST(Mmt4dTiles, FitTheStackOfUnpackOut) {
   for (const uk_tile_row_t* row : table_rows()) {
     if (row->op != UK_OP_MMT4D || row->origin == UK_ORIGIN_GENERIC) continue;
     const int bits = bits_of(uk_conformance::find_matmul_type(row->flags)->out);
-    const uk_index_t most =
-        uk::on_decoded_of_row(*row) ? uk::kMostTileBytesOnDecoded : uk::kMostTileBytes;
+    const uk_index_t most = takes_decoded_lhs(*row) || takes_decoded_rhs(*row)
+                                ? uk::kMostTileBytesOnDecoded
+                                : uk::kMostTileBytes;
     // One that takes several panels may lie behind another one there.
     const uk_index_t panels = uk::tile_abreast_of_row(*row) ? kPanelsAbreast + 1 : 1;
     EXPECT_LE(panels * row->m0 * row->n0 * bits / 8, most) << row->symbol;
@@ -872,10 +942,13 @@ TEST_P(Mmt4dTilesAtLevel, DoNotDependOnTheBlocksOfN) {
 INSTANTIATE_TEST_SUITE_P(All, Mmt4dAtLevel, ::testing::ValuesIn(types_at_levels(true)), test_name);
 INSTANTIATE_TEST_SUITE_P(All, Mmt4dAbreast,
                          ::testing::ValuesIn(types_with_rows_that(reads_abreast)), test_name);
-INSTANTIATE_TEST_SUITE_P(All, Mmt4dOnDecoded,
-                         ::testing::ValuesIn(types_with_rows_that(takes_decoded)), test_name);
+INSTANTIATE_TEST_SUITE_P(All, Mmt4dOnDecodedLhs,
+                         ::testing::ValuesIn(types_with_rows_that(takes_decoded_lhs)), test_name);
+INSTANTIATE_TEST_SUITE_P(All, Mmt4dOnDecodedRhs,
+                         ::testing::ValuesIn(types_with_rows_that(takes_decoded_rhs)), test_name);
 #if !defined(__x86_64__)
-GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(Mmt4dOnDecoded);
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(Mmt4dOnDecodedLhs);
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(Mmt4dOnDecodedRhs);
 #endif
 INSTANTIATE_TEST_SUITE_P(All, Mmt4dTilesAtLevel, ::testing::ValuesIn(types_at_levels(false)),
                          test_name);

@@ -123,7 +123,8 @@ class StackAtLevel : public ::testing::TestWithParam<std::string> {
 TEST_P(StackAtLevel, Mmt4d) {
   for (const uk_tile_row_t* row : table_rows()) {
     if (row->op != UK_OP_MMT4D || !has(*row)) continue;
-    check_mmt4d(*row, 9, 2, uk::on_decoded_of_row(*row) ? uk::kDecodedPanelBytes : 0);
+    check_mmt4d(*row, 9, 2, uk::on_decoded_rhs_of_row(*row) ? uk::kDecodedBytes : 0);
+    check_mmt4d(*row, 1, 6, uk::on_decoded_lhs_of_row(*row) ? uk::kDecodedBytes : 0);
     if (uk::tile_abreast_of_row(*row)) check_mmt4d(*row, 1, kPanelsAbreast + 1, 0);
   }
 }

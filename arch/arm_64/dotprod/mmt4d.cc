@@ -95,8 +95,8 @@ struct S8S4 : RowOf4<S32Columns> {
 UK_MMT4D_BODY(s8s8s32, S8S8)
 UK_MMT4D_BODY(s8s4s32, S8S4)
 
-template <int M0, int N0, int K0>
-constexpr uk_decoded_operand_t decoded_u8s8s32 = decoded_operand<U8S8, M0, N0>();
+template <int M0, int N0, int K0, uk::TileForm kForm>
+constexpr uk_decoded_operand_t decoded_u8s8s32 = decoded_operand<U8S8, M0, N0>(kForm);
 template <int M0, int N0, int K0>
 constexpr bool reads_abreast_u8s8s32 = false;  // their OUT would have to be started for all panels
 template <int M0, int N0, int K0, uk::TileForm kForm>

@@ -130,7 +130,7 @@ struct Avx512WidenedOperands {
   static constexpr bool kStagesLhs = true, kDecodesRhs = true;
   static constexpr int kDecodeTemporaries = 0;
   static constexpr int kLhsBytes = 2, kRhsBytes = 2, kRowBytes = 4, kStageSlack = 64;
-  static constexpr int kRowsBesideDots = 0;
+  static constexpr int kRowsBesideDots = 0, kLeastRowsStagedOnce = 0;
   static UK_INLINE __m512i load_rhs(const char* rhs) { return WidenRhs::widen(load_256<32>(rhs)); }
   static UK_INLINE __m512i broadcast_lhs(const char* row) { return broadcast_beside_floats(row); }
   static UK_INLINE void stage_lhs(char* to, const char* from, int rows) {

@@ -95,7 +95,7 @@ struct S16U4 : SplitSums<Avx512S32Out> {
   static constexpr int kDecodeTemporaries = 0;
   static constexpr bool kStagesLhs = true, kDecodesRhs = true;
   static constexpr int kLhsBytes = 16, kRhsBytes = 4, kRowBytes = 16, kStageSlack = 0;
-  static constexpr int kRowsBesideDots = 0;
+  static constexpr int kRowsBesideDots = 0, kLeastRowsStagedOnce = 0;
 
   static UK_INLINE Pairs load_rhs(const char* rhs) {
     const __m512i nibbles = loaded_once(_mm512_loadu_si512(rhs));
