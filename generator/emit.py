@@ -722,12 +722,13 @@ class TileSource:
 
     def sum_rows(self, steps: str) -> str:
         """Before the K loops."""
+        panel = "static_cast<const char*>(lhs_panel)" if self.plan.on_decoded_lhs else "lhs"
         if not self.plan.sums_panel:
-            return f"sum_rows_ahead(row_sums, lhs, {steps})"
+            return f"sum_rows_ahead(row_sums, {panel}, {steps})"
         assert self.p.panel_row_sums is not None
         bits = 8 * self.p.isa.vector_bytes
-        sums = self.p.panel_row_sums.format(rows=self.plan.tile.m0, panel="lhs",
-                                            bytes=f"{steps} * {self.lhs_step}")
+        sums = self.p.panel_row_sums.format(rows=self.plan.tile.m0, panel=panel,
+                                            bytes=f"{steps} * {self.panel_step}")
         return f"store_{bits}<{bits // 8}>(row_sums, {self.p.acc_to_int.format(x=sums)})"
 
     @property
@@ -749,8 +750,11 @@ class TileSource:
     @property
     def lhs_step(self) -> int:
         """Bytes from a k step of what `lhs` is to the next one."""
-        if self.plan.on_decoded_lhs:
-            return self.plan.row_step
+        return self.plan.row_step if self.plan.on_decoded_lhs else self.panel_step
+
+    @property
+    def panel_step(self) -> int:
+        """Bytes of a k step of the LHS panel."""
         return self.plan.tile.m0 * self.plan.units * self.p.lhs_unit_bytes
 
     @property
@@ -827,8 +831,9 @@ class TileSource:
 
     @property
     def runs_in_parts(self) -> bool:
-        """Whether all blocks run on a few steps, then on the next ones, adding to their results."""
-        prefetches_own = self.shares_prefetch and not self.plan.on_decoded_rhs
+        """Whether all blocks run on a few steps, then on the next ones, adding to their results. Not if what they take
+        off is of all steps: there they prefetch what lies behind these."""
+        prefetches_own = self.shares_prefetch and not self.plan.on_decoded_rhs and not self.plan.shares_row_sums
         return self.plan.stages_for_blocks or prefetches_own
 
     @property

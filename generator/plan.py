@@ -313,8 +313,8 @@ class Plan:
 
     @property
     def shares_row_sums(self) -> bool:
-        """Whether what it sums of its rows' panel is kept beside the decoded RHS, by an op. Not sums of parts."""
-        return (self.on_decoded_rhs and self.primitive.sums_rows_before and not self.stages_for_blocks
+        """Whether what it sums of its rows' panel is kept beside the decoded operand, by an op. Not sums of parts."""
+        return ((self.on_decoded_rhs or self.on_decoded_lhs) and self.primitive.sums_rows_before and not self.stages_for_blocks
                 and self.tile.m0 <= SHARED_ROW_SUMS)
 
     @property
@@ -620,8 +620,9 @@ def plan_on_decoded_rhs(plan: Plan) -> Plan | None:
 
 def can_stage_lhs_once(tile: Tile, p: Primitive) -> bool:
     """Whether an op of few rows could stage them once for all tiles."""
+    can_share_sums = not p.sums_rows or (p.sums_rows_before and tile.m0 <= SHARED_ROW_SUMS)
     return (0 < p.least_rows_staged_once <= tile.m0 and p.stage_lhs is not None and p.numerics in SPLITTABLE
-            and not p.sums_rows)
+            and can_share_sums)
 
 
 def plan_on_decoded_lhs(plan: Plan) -> Plan | None:

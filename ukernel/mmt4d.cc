@@ -142,13 +142,16 @@ class DecodedLhs {
   }
   void give(const TilesOfRhs& tiles, uk_index_t i, uk_tile_context_t* context) {
     context->decoded = lhs_ + i * panel_bytes_;
-    context->fills_decoded = tiles.starts_lhs;  // over the slack of the panel before
+    context->row_sums = reinterpret_cast<char*>(row_sums_[i]);
+    // Over the slack of the panel before.
+    context->fills_decoded = context->fills_row_sums = tiles.starts_lhs;
   }
 
  private:
   const uk_tile_on_decoded_t& tile_;
   uk_index_t panel_bytes_ = 0;
   alignas(64) char lhs_[kDecodedBytes + kDecodedSlack];
+  alignas(64) int32_t row_sums_[kDecodedLhsPanels][kSharedRowSums];
 };
 
 // Tiles that are multiplied by an instruction share a part of one decoded LHS panel, of any number.

@@ -358,7 +358,7 @@ bool decodes_rhs_once(const uk_tile_row_t& row, uk_index_t m, uk_index_t n,
 bool decodes_lhs_once(const uk_tile_row_t& row, uk_index_t m, uk_index_t n) {
   if (!on_decoded_lhs_of_row(row) || !can_split_k(row)) return false;
   if (tile_steps(row) > 1) return n > kFewRhsPanels;
-  return n > kFewRhsPanelsOfStagedRows && m <= kDecodedLhsRows / row.m0;
+  return n > kFewRhsPanelsOfStagedRows && m <= kDecodedLhsPanels && m <= kDecodedLhsRows / row.m0;
 }
 
 }  // namespace uk

@@ -14,7 +14,7 @@ from generator.emit import BlockShape, LhsStage, TileSource
 from generator.isas import primitives
 from generator.library import ARCHS
 from generator.model import BITS, MAX_K0, Primitive, Tile
-from generator.plan import Plan, make_plan, plan_on_decoded_rhs
+from generator.plan import Plan, make_plan, plan_on_decoded_lhs, plan_on_decoded_rhs
 from generator.requests import parse_line
 from generator.select import choose_primitive
 from tests.generator.support import draw_tiles, seeds_and_main, strata
@@ -201,6 +201,19 @@ class InterpreterTest(unittest.TestCase):
                 self._check(plan, 5, True, random.Random(2))
                 self._check(_Chunked(**vars(plan)), 5, False, random.Random(3))
         self.assertLessEqual({"f16f16f32", "bf16bf16f32", "s8s8s32", "s8s4s32", "s16u4s32"}, types)
+
+    def test_plans_multiply_on_a_decoded_lhs(self) -> None:
+        types = set()
+        for p, (m0, n0), units in product(_primitives(), ((4, 16), (6, 16), (13, 35)), (1, 2)):
+            if p.k * units > MAX_K0:
+                continue
+            tile = Tile(p.type, m0, n0, p.k * units, p.isa.arch, p.isa.name, p.numerics.endswith("f32acc"))
+            plan = plan_on_decoded_lhs(make_plan(tile, p))
+            if plan:
+                types.add(p.type.name)
+                self._check(plan, 0, True, random.Random(1))
+                self._check(plan, 5, True, random.Random(2))
+        self.assertLessEqual({"f16f16f32", "bf16bf16f32", "s8s8s32", "u8s8s32", "s8s4s32"}, types)
 
     def test_chunks_carry_on(self) -> None:
         """More steps than are staged at a time."""

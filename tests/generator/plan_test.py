@@ -14,7 +14,8 @@ from generator.copy_tile import CopyTile
 from generator.emit import emit
 from generator.library import ARCHS
 from generator.model import BITS, RequestError, Tile
-from generator.plan import PANELS_ABREAST, Plan, make_plan, plan_abreast, plan_on_decoded_rhs, reloads_columns
+from generator.plan import (PANELS_ABREAST, Plan, make_plan, plan_abreast, plan_on_decoded_lhs, plan_on_decoded_rhs,
+                            reloads_columns)
 from generator.requests import parse_line
 from generator.select import choose_primitive
 from generator.tiles import generated_rows
@@ -108,6 +109,21 @@ class PlanTest(unittest.TestCase):
             on_decoded_rhs = plan_on_decoded_rhs(plan)
             found = plan.stages_beside_dots, on_decoded_rhs is not None and on_decoded_rhs.stages_beside_dots
             self.assertEqual(found, (alone, decoded), line)
+
+    def test_rows_are_staged_once_for_several_tiles_where_that_was_faster(self) -> None:
+        for line, expected in (("s8s8s32 4x16x2 avx2_fma", True), ("s8s8s32 3x16x2 avx2_fma", False),
+                               ("s8s8s32 4x32x4 avx2_fma", True), ("u8s8s32 16x16x2 avx2_fma", True),
+                               ("s8s4s32 4x16x8 avx2_fma", True),
+                               ("s8s4s32 17x16x8 avx2_fma", False),  # has no room for the sums of so many
+                               ("f16f16f32 4x16x1 avx2_fma", False), ("f16f16f32 6x16x1 avx2_fma", True),
+                               ("bf16bf16f32 17x16x2 avx2_fma", True),
+                               ("f16f16f16 6x16x1 avx2_fma", False),  # whose OUT holds no sums
+                               ("s8s8s32 6x16x3 avx2_fma", False),  # stages columns, too
+                               ("s16s16s32 6x16x2 avx2_fma", False), ("s16u4s32 6x16x8 avx2_fma", False),
+                               ("f16f16f32 6x32x1 avx512_base", False), ("s8s4s32 6x16x8 avx_vnni", False)):
+            tile = parse_line(f"mmt4d {line}").tile("x86_64")
+            plan = make_plan(tile, choose_primitive(tile))
+            self.assertEqual(plan_on_decoded_lhs(plan) is not None, expected, line)
 
     def test_a_decoded_rhs_leaves_registers_for_larger_blocks(self) -> None:
         def rows(plan: Plan | None) -> list[int]:
