@@ -34,7 +34,7 @@ _ROUNDING_INSTRUCTIONS, _ROUNDING_CHAIN = 8, 160
 
 _LARGE = 1 << 20  # what an unknown size counts as
 _FEW_LHS_PANELS, _FEW_LHS_PANELS_TO_FLIP, _FEW_RHS_PANELS, _FEW_RHS_PANELS_OF_STAGED_ROWS = 4, 6, 1, 4
-_DECODED_LHS_ROWS, _DECODED_LHS_PANELS = 64, 16
+_FEW_STAGED_ROWS = 64
 _SLOW = 4  # times as long: a dot of the one level that CPUs are slow at
 _FEW_ROWS_OF_TILES, _MOSTLY_PADDING = 3, 16
 _ROWS_OF_TALL, _TALL = 17, 1.125
@@ -252,14 +252,16 @@ def takes_decoded_lhs(row: Row) -> bool:
     return plan_on_decoded_lhs(make_plan(tile, primitive)) is not None
 
 
-def _decodes_lhs_once(row: Row, m: int, n: int) -> bool:
+def _decodes_lhs_once(row: Row, m: int, n: int, rhs_streams: bool) -> bool:
     tile = row.tile
     assert isinstance(tile, Tile)
     if not takes_decoded_lhs(row):
         return False
     if library.levels(tile.arch)[tile.isa].tile_steps:
         return n > _FEW_RHS_PANELS
-    return n > _FEW_RHS_PANELS_OF_STAGED_ROWS and m <= min(_DECODED_LHS_PANELS, _DECODED_LHS_ROWS // tile.m0)
+    are_few = m <= _FEW_STAGED_ROWS // tile.m0
+    gains = row.numerics == "exact" and not rhs_streams
+    return n > _FEW_RHS_PANELS_OF_STAGED_ROWS and (are_few or gains)
 
 
 def _cost_of_tiles(tile: Tile, level: Level, decoded_for: int) -> int:
@@ -421,11 +423,11 @@ def _order(row: Row, arch: str, cpu: str, m: int, n: int, k: int) -> tuple:
     lhs_panels = -(-m // tile.m0) if m > 0 else _LARGE
     rhs_panels = -(-n // tile.n0) if n > 0 else _LARGE
     level = library.levels(arch)[tile.isa]
-    decodes_rhs = _decodes_rhs_once(row, arch, cpu, lhs_panels, rhs_panels)
-    decodes_lhs = not decodes_rhs and _decodes_lhs_once(row, lhs_panels, rhs_panels)
     rhs_bytes = float(tile.n0 * tile.k0 * BITS[tile.type.rhs] // 8)
     rhs_steps = tiles(n, tile.n0) * tiles(k, tile.k0)
     streams = rhs_steps * rhs_bytes >= _STREAM_BYTES
+    decodes_rhs = _decodes_rhs_once(row, arch, cpu, lhs_panels, rhs_panels)
+    decodes_lhs = not decodes_rhs and _decodes_lhs_once(row, lhs_panels, rhs_panels, streams)
     gains = 0 < m <= _FEW_ROWS and rhs_panels >= PANELS_ABREAST and _READS_AHEAD in level_of_cpu(arch, cpu)
     abreast = gains and lhs_panels == 1 and reads_abreast(row)
     step = step_cost(row, is_wide(arch, cpu), TileInOp(rhs_panels if decodes_lhs else 0,

@@ -140,8 +140,8 @@ int tile_step_cost(const uk_tile_row_t& row, bool wide, const TileInOp& in_op = 
 bool decodes_rhs_once(const uk_tile_row_t& row, uk_index_t m, uk_index_t n,
                       const uint64_t* cpu_data);
 
-// Likewise, unless that does so, of the LHS.
-bool decodes_lhs_once(const uk_tile_row_t& row, uk_index_t m, uk_index_t n);
+// Likewise, unless that does so, of the LHS, where the RHS comes from memory or does not.
+bool decodes_lhs_once(const uk_tile_row_t& row, uk_index_t m, uk_index_t n, bool rhs_streams);
 
 // ---------------------------------------------------------------- the scalar path
 
@@ -176,10 +176,10 @@ constexpr uk_index_t kLhsBlockBytesInSmallL2 = 256 << 10;
 constexpr uk_index_t kOutBlockBytes = 512 << 10;  // of OUT, where K is in eight parts or more
 constexpr uk_index_t kOutPartsBytes = 4 << 20;    // of fewer, so much for all parts together
 constexpr uk_index_t kDecodedBytes = 32 << 10;    // of an operand's parts of K, in the op's stack
-constexpr uk_index_t kDecodedLhsRows = 64;        // which all LHS panels have at most there,
-constexpr uk_index_t kDecodedLhsPanels = 16;      // and so many of these, with their sums
-constexpr uk_index_t kSummedLhsPanels = 64;       // with their sums there, a vector each
-constexpr uk_index_t kLhsPanelsInSets = 12;       // where the rows of OUT share sets of L2
+constexpr uk_index_t kDecodedLhsRows = 32;        // of the LHS panels there, if they are several
+constexpr uk_index_t kDecodedLhsPanels = 8;  // at most, with their sums: four rows or more each
+constexpr uk_index_t kSummedLhsPanels = 64;  // with their sums there, a vector each
+constexpr uk_index_t kLhsPanelsInSets = 12;  // where the rows of OUT share sets of L2
 constexpr uk_index_t kStreamBytes =
     4 << 20;  // an RHS this large comes from memory; the query reckons so, too
 constexpr uk_index_t kSideBySideBytes = 4 << 10;  // of each of two panels that are read in turns

@@ -126,8 +126,8 @@ class DecodedRhs {
   alignas(64) int32_t row_sums_[kSummedLhsPanels][kSharedRowSums];
 };
 
-// Tiles that take a decoded LHS of few rows share a part of K of all its panels: each RHS panel
-// would have them decoded anew.
+// Tiles that take a decoded LHS share a part of K of a few of its panels: each RHS panel would have
+// them decoded anew.
 class DecodedLhs {
  public:
   static constexpr bool kDecodesLhs = true, kDecodesRhs = false, kByLhsPanels = false;
@@ -137,12 +137,15 @@ class DecodedLhs {
 
   uk_mmt4d_strided_tile_fn* tile(const uk_tile_row_t&) { return tile_.function; }
   void limit(const uk_mmt4d_params_t& p, const Mmt4dType&, Mmt4dWalk* walk) {
-    panel_bytes_ = kDecodedBytes / p.m / kLineBytes * kLineBytes;
+    walk->most_lhs_panels = larger(quotient(kDecodedLhsRows, p.m0), 1);
+    const uk_index_t panels = smaller(p.m, walk->most_lhs_panels);
+    panel_bytes_ = kDecodedBytes / panels / kLineBytes * kLineBytes;
     walk->most_steps = panel_bytes_ / tile_.operand.step_bytes;
   }
   void give(const TilesOfRhs& tiles, uk_index_t i, uk_tile_context_t* context) {
-    context->decoded = lhs_ + i * panel_bytes_;
-    context->row_sums = reinterpret_cast<char*>(row_sums_[i]);
+    const uk_index_t panel = i - tiles.i0;
+    context->decoded = lhs_ + panel * panel_bytes_;
+    context->row_sums = reinterpret_cast<char*>(row_sums_[panel]);
     // Over the slack of the panel before.
     context->fills_decoded = context->fills_row_sums = tiles.starts_lhs;
   }
@@ -420,7 +423,8 @@ void run(const uk_mmt4d_params_t& p, const Mmt4dType& type, const uk_tile_row_t&
   if (p.k > 0 && decodes_rhs_once(row, p.m, p.n, p.cpu_data)) {
     return walk_decoded<DecodedRhs>(p, type, row, *on_decoded_rhs_of_row(row));
   }
-  if (p.k > 0 && decodes_lhs_once(row, p.m, p.n)) {
+  const bool rhs_streams = p.n * p.k * p.n0 * p.k0 * type.rhs_bits / 8 >= kStreamBytes;
+  if (p.k > 0 && decodes_lhs_once(row, p.m, p.n, rhs_streams)) {
     const uk_tile_on_decoded_t& tile = *on_decoded_lhs_of_row(row);
     return tile_steps(row) > 1 ? walk_decoded<DecodedLhsPanel>(p, type, row, tile)
                                : walk_decoded<DecodedLhs>(p, type, row, tile);

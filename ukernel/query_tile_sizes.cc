@@ -38,16 +38,16 @@ double total_cost(const uk_tile_row_t& row, const uint64_t* cpu_data, bool wide,
   const double steps = k > 0 ? static_cast<double>(ceil_div(k, row.k0)) : double(kLarge) / row.k0;
   const uk_index_t lhs_panels = m > 0 ? ceil_div(m, row.m0) : kLarge;
   const uk_index_t rhs_panels = n > 0 ? ceil_div(n, row.n0) : kLarge;
-  TileInOp in_op;
-  if (decodes_rhs_once(row, lhs_panels, rhs_panels, cpu_data)) {
-    in_op.rhs_decoded_for = lhs_panels;
-  } else if (decodes_lhs_once(row, lhs_panels, rhs_panels)) {
-    in_op.lhs_decoded_for = rhs_panels;
-  }
-  const bool mostly_pads = tile_steps(row) > 1 && 0 < m && m <= kFewRowsOfTiles;
   const Mmt4dType& type = *find_mmt4d_type(row.flags);
   const double bytes = row.n0 * row.k0 * type.rhs_bits / 8;
   const bool streams = tiles_n * steps * bytes >= kStreamBytes;
+  TileInOp in_op;
+  if (decodes_rhs_once(row, lhs_panels, rhs_panels, cpu_data)) {
+    in_op.rhs_decoded_for = lhs_panels;
+  } else if (decodes_lhs_once(row, lhs_panels, rhs_panels, streams)) {
+    in_op.lhs_decoded_for = rhs_panels;
+  }
+  const bool mostly_pads = tile_steps(row) > 1 && 0 < m && m <= kFewRowsOfTiles;
   const bool gains =
       0 < m && m <= kFewRows && rhs_panels >= kPanelsAbreast && cpu_reads_ahead(cpu_data);
   in_op.abreast = gains && lhs_panels == 1 && tile_abreast_of_row(row);

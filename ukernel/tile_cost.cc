@@ -11,8 +11,10 @@ namespace uk {
 namespace {
 
 // RHS panels for which transposing an LHS panel first takes as long as each doing it; and for which
-// it is not worth while to share staged rows, of so many at most.
+// it is not worth while to share staged rows.
 constexpr uk_index_t kFewRhsPanels = 1, kFewRhsPanelsOfStagedRows = 4;
+// Rows that are worth it whatever they are.
+constexpr uk_index_t kFewStagedRows = 64;
 // LHS panels for which decoding the RHS first takes as long as it saves, measured on Emerald
 // Rapids; and where flipping signs or a shift is all.
 constexpr uk_index_t kFewLhsPanels = 4, kFewLhsPanelsToFlip = 6;
@@ -352,13 +354,16 @@ bool decodes_rhs_once(const uk_tile_row_t& row, uk_index_t m, uk_index_t n,
   return !l3_feeds_tiles(cpu_data);
 }
 
-// Rows are staged on parts of K that get the shorter the more there are. On Zen 3 up to 64 of them,
-// shared, took 0.86 to 0.94 of the time in tiles of several blocks, and as long as before or 0.87,
-// where another thread ran on the core, in tiles of one.
-bool decodes_lhs_once(const uk_tile_row_t& row, uk_index_t m, uk_index_t n) {
+// On Zen 3 rows that are staged once for all RHS panels, up to 32 at a time, took 0.8 to 0.95 of
+// the time in tiles of several blocks, and as long as before, or 0.87 where another thread ran on
+// the core, in tiles of one. So did many rows of bytes, but each 32 have all of the RHS come: from
+// memory that gained nothing. Of floats one-block tiles are as fast alone.
+bool decodes_lhs_once(const uk_tile_row_t& row, uk_index_t m, uk_index_t n, bool rhs_streams) {
   if (!on_decoded_lhs_of_row(row) || !can_split_k(row)) return false;
   if (tile_steps(row) > 1) return n > kFewRhsPanels;
-  return n > kFewRhsPanelsOfStagedRows && m <= kDecodedLhsPanels && m <= kDecodedLhsRows / row.m0;
+  const bool are_few = m <= quotient(kFewStagedRows, row.m0);
+  const bool gains = row.numerics == UK_NUMERICS_EXACT && !rhs_streams;
+  return n > kFewRhsPanelsOfStagedRows && (are_few || gains);
 }
 
 }  // namespace uk

@@ -481,10 +481,12 @@ class Mmt4dOnDecoded : public Mmt4dAtLevel {
                     uint32_t accumulate, Strides strides) const {
     const uk_tile_sizes_t tile = {row.m0, row.n0, row.k0};
     const Case c = {row.flags | accumulate, m, n, k, tile, strides, Edge::end, "random"};
-    check(c, cpu.data());
+    check(c, data.data());
     if (strides == Strides::kZeroForInputs) return;
-    check_unpacked(c, m * tile.m0 - tile.m0 / 2, n * tile.n0 - 3, cpu.data());
+    check_unpacked(c, m * tile.m0 - tile.m0 / 2, n * tile.n0 - 3, data.data());
   }
+
+  CpuData data = cpu;
 };
 
 class Mmt4dOnDecodedRhs : public Mmt4dOnDecoded {
@@ -496,9 +498,21 @@ class Mmt4dOnDecodedLhs : public Mmt4dOnDecoded {
  protected:
   static constexpr uk_index_t kRhsPanels = 6;  // likewise
 
-  // The most that share their decoded LHS panels, but so few that no RHS is decoded instead.
-  static uk_index_t lhs_panels(const uk_tile_row_t& row) {
-    return std::min<uk_index_t>(uk::kDecodedLhsRows / row.m0, 4);
+#if defined(__x86_64__)
+  // A CPU that has few types' RHS decoded instead.
+  Mmt4dOnDecodedLhs() { data[7] |= UK_CPU_FIELD7_X86_64_READS_AHEAD; }
+#endif
+
+  bool decodes(const uk_tile_row_t& row, uk_index_t m) const {
+    return uk::decodes_lhs_once(row, m, kRhsPanels, false) &&
+           !uk::decodes_rhs_once(row, m, kRhsPanels, data.data());
+  }
+
+  // More than share their decoded LHS panels, unless for so many these are not decoded.
+  uk_index_t lhs_panels(const uk_tile_row_t& row) const {
+    uk_index_t m = uk::kDecodedLhsRows / row.m0 + 2;
+    while (m > 1 && !decodes(row, m)) --m;
+    return m;
   }
 };
 
@@ -658,7 +672,7 @@ TEST_P(Mmt4dOnDecodedLhs, FewSteps) {
   UK_SKIP_WITHOUT_LEVEL(GetParam().isa);
   for (const uk_tile_row_t* row : rows_that(takes_decoded_lhs, GetParam())) {
     for (const uk_index_t m : std::set<uk_index_t>{1, lhs_panels(*row)}) {
-      ASSERT_TRUE(uk::decodes_lhs_once(*row, m, kRhsPanels)) << row->symbol;
+      ASSERT_TRUE(decodes(*row, m)) << row->symbol;
       for (const uint32_t accumulate : {0u, UK_MMT4D_ACCUMULATE}) {
         for (const Strides strides : kAllStrides) {
           for (const uk_index_t k : {1, 3, 50}) {
@@ -680,14 +694,14 @@ TEST_P(Mmt4dOnDecodedLhs, PartsOfK) {
     const uk_tile_sizes_t tile = {row->m0, row->n0, row->k0};
     const bool by_lhs_panels = uk::tile_steps(*row) > 1;
     const uk_index_t m = by_lhs_panels ? 2 : lhs_panels(*row);
-    const uk_index_t k = uk::kDecodedBytes / (by_lhs_panels ? 1 : m) / step_bytes + 1;
+    const uk_index_t k = uk::kDecodedBytes / step_bytes + 1;
     const uk_index_t n =
         by_lhs_panels ? 2 * uk::kLhsBlockBytes / (k * rhs_step_bytes(tile)) + 2 : kRhsPanels;
     ASSERT_GT(step_bytes, 0) << row->symbol;
-    ASSERT_LE(m * step_bytes, uk::kDecodedBytes) << row->symbol;
+    ASSERT_LE(step_bytes, uk::kDecodedBytes) << row->symbol;
     check_counts(*row, m, n, k, UK_MMT4D_ACCUMULATE, Strides::kLoose);
-    check_unpacked({row->flags, 1, kRhsPanels, k * m, tile, Strides::kLoose}, row->m0 - 1,
-                   kRhsPanels * row->n0 - 1, cpu.data());
+    check_unpacked({row->flags, 1, kRhsPanels, k, tile, Strides::kLoose}, row->m0 - 1,
+                   kRhsPanels * row->n0 - 1, data.data());
     if (HasFatalFailure()) return;
   }
 }
@@ -788,28 +802,34 @@ TEST(Mmt4dTiles, DecodeTheLhsOnceForSeveralRhsPanels) {
     uint32_t type;
     uk_tile_sizes_t tile;
     uk_index_t m, n;
-    bool decodes;
+    bool decodes, decodes_streaming;
   };
   constexpr uint32_t kF16 = UK_MMT4D_TYPE_F16F16F32, kS8 = UK_MMT4D_TYPE_S8S8S32;
-  for (const Expected& e : {Expected{"amx_int8", kS8, {16, 32, 4}, 50, 1, false},
-                            Expected{"amx_int8", kS8, {16, 32, 4}, 50, 2, true},
-                            Expected{"avx512_vnni", kS8, {16, 32, 4}, 1, 50, false},
-                            Expected{"avx2_fma", kS8, {4, 16, 2}, 1, 4, false},
-                            Expected{"avx2_fma", kS8, {4, 16, 2}, 1, 5, true},
-                            Expected{"avx2_fma", kS8, {4, 16, 2}, 16, 5, true},
-                            Expected{"avx2_fma", kS8, {4, 16, 2}, 17, 5, false},
-                            Expected{"avx2_fma", kS8, {2, 16, 2}, 1, 5, false},  // reads abreast
-                            Expected{"avx2_fma", kF16, {4, 16, 1}, 1, 5, false},
-                            Expected{"avx2_fma", kF16, {6, 16, 1}, 1, 5, true},
-                            Expected{"avx2_fma", kF16, {13, 32, 1}, 1, 5, true},
-                            Expected{"avx2_fma", UK_MMT4D_TYPE_F16F16F16, {16, 16, 1}, 1, 5, false},
-                            Expected{"avx512_base", kF16, {14, 32, 1}, 1, 5, false}}) {
+  for (const Expected& e :
+       {Expected{"amx_int8", kS8, {16, 32, 4}, 50, 1, false, false},
+        Expected{"amx_int8", kS8, {16, 32, 4}, 50, 2, true, true},
+        Expected{"avx512_vnni", kS8, {16, 32, 4}, 1, 50, false, false},
+        Expected{"avx2_fma", kS8, {4, 16, 2}, 1, 4, false, false},
+        Expected{"avx2_fma", kS8, {4, 16, 2}, 1, 5, true, true},
+        Expected{"avx2_fma", kS8, {4, 16, 2}, 16, 5, true, true},
+        Expected{"avx2_fma", kS8, {4, 16, 2}, 17, 5, true, false},
+        Expected{"avx2_fma", kS8, {2, 16, 2}, 1, 5, false, false},  // reads abreast
+        Expected{"avx2_fma", kF16, {4, 16, 1}, 1, 5, false, false},
+        Expected{"avx2_fma", kF16, {6, 16, 1}, 10, 5, true, true},
+        Expected{"avx2_fma", kF16, {6, 16, 1}, 11, 5, false, false},
+        Expected{"avx2_fma", kF16, {13, 32, 1}, 1, 5, true, true},
+        Expected{"avx2_fma", UK_MMT4D_TYPE_F16F16F16, {16, 16, 1}, 1, 5, false, false},
+        Expected{"avx512_base", kF16, {14, 32, 1}, 1, 5, false, false}}) {
     const CpuData cpu = level_cpu_data(e.level);
     const uk_tile_row_t* row =
         uk::select_tile(UK_OP_MMT4D, e.type, e.tile.m0, e.tile.n0, e.tile.k0, cpu.data());
     ASSERT_TRUE(row) << e.level;
-    EXPECT_EQ(e.decodes, uk::decodes_lhs_once(*row, e.m, e.n))
-        << row->symbol << ", " << e.m << " by " << e.n << " panels";
+    for (const bool streams : {false, true}) {
+      EXPECT_EQ(streams ? e.decodes_streaming : e.decodes,
+                uk::decodes_lhs_once(*row, e.m, e.n, streams))
+          << row->symbol << ", " << e.m << " by " << e.n << " panels"
+          << (streams ? " from memory" : "");
+    }
   }
 }
 #endif
