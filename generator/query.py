@@ -34,7 +34,7 @@ _ROUNDING_INSTRUCTIONS, _ROUNDING_CHAIN = 8, 160
 
 _LARGE = 1 << 20  # what an unknown size counts as
 _FEW_LHS_PANELS, _FEW_LHS_PANELS_TO_FLIP, _FEW_RHS_PANELS, _FEW_RHS_PANELS_OF_STAGED_ROWS = 4, 6, 1, 4
-_FEW_STAGED_ROWS = 64
+_FEW_STAGED_ROWS = 128
 _SLOW = 4  # times as long: a dot of the one level that CPUs are slow at
 _FEW_ROWS_OF_TILES, _MOSTLY_PADDING = 3, 16
 _ROWS_OF_TALL, _TALL = 17, 1.125

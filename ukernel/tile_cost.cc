@@ -14,7 +14,7 @@ namespace {
 // it is not worth while to share staged rows.
 constexpr uk_index_t kFewRhsPanels = 1, kFewRhsPanelsOfStagedRows = 4;
 // Rows that are worth it whatever they are.
-constexpr uk_index_t kFewStagedRows = 64;
+constexpr uk_index_t kFewStagedRows = 128;
 // LHS panels for which decoding the RHS first takes as long as it saves, measured on Emerald
 // Rapids; and where flipping signs or a shift is all.
 constexpr uk_index_t kFewLhsPanels = 4, kFewLhsPanelsToFlip = 6;

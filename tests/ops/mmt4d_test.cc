@@ -811,12 +811,12 @@ TEST(Mmt4dTiles, DecodeTheLhsOnceForSeveralRhsPanels) {
         Expected{"avx512_vnni", kS8, {16, 32, 4}, 1, 50, false, false},
         Expected{"avx2_fma", kS8, {4, 16, 2}, 1, 4, false, false},
         Expected{"avx2_fma", kS8, {4, 16, 2}, 1, 5, true, true},
-        Expected{"avx2_fma", kS8, {4, 16, 2}, 16, 5, true, true},
-        Expected{"avx2_fma", kS8, {4, 16, 2}, 17, 5, true, false},
+        Expected{"avx2_fma", kS8, {4, 16, 2}, 32, 5, true, true},
+        Expected{"avx2_fma", kS8, {4, 16, 2}, 33, 5, true, false},
         Expected{"avx2_fma", kS8, {2, 16, 2}, 1, 5, false, false},  // reads abreast
         Expected{"avx2_fma", kF16, {4, 16, 1}, 1, 5, false, false},
-        Expected{"avx2_fma", kF16, {6, 16, 1}, 10, 5, true, true},
-        Expected{"avx2_fma", kF16, {6, 16, 1}, 11, 5, false, false},
+        Expected{"avx2_fma", kF16, {6, 16, 1}, 21, 5, true, true},
+        Expected{"avx2_fma", kF16, {6, 16, 1}, 22, 5, false, false},
         Expected{"avx2_fma", kF16, {13, 32, 1}, 1, 5, true, true},
         Expected{"avx2_fma", UK_MMT4D_TYPE_F16F16F16, {16, 16, 1}, 1, 5, false, false},
         Expected{"avx512_base", kF16, {14, 32, 1}, 1, 5, false, false}}) {
