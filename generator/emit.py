@@ -722,6 +722,7 @@ class TileSource:
 
     def sum_rows(self, steps: str) -> str:
         """Before the K loops."""
+        assert not (self.plan.on_decoded_lhs and self.runs_in_parts), "lhs_panel is of all steps"
         panel = "static_cast<const char*>(lhs_panel)" if self.plan.on_decoded_lhs else "lhs"
         if not self.plan.sums_panel:
             return f"sum_rows_ahead(row_sums, {panel}, {steps})"
@@ -831,8 +832,9 @@ class TileSource:
 
     @property
     def runs_in_parts(self) -> bool:
-        """Whether all blocks run on a few steps, then on the next ones, adding to their results. Not if what they take
-        off is of all steps: there they prefetch what lies behind these."""
+        """Whether all blocks run on a few steps, then on the next ones, adding to their results. Not where an op keeps
+        the sums of their rows: those are of all steps, and would be subtracted with each few. Such blocks prefetch the
+        panel behind theirs."""
         prefetches_own = self.shares_prefetch and not self.plan.on_decoded_rhs and not self.plan.shares_row_sums
         return self.plan.stages_for_blocks or prefetches_own
 

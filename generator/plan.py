@@ -314,7 +314,8 @@ class Plan:
     @property
     def shares_row_sums(self) -> bool:
         """Whether what it sums of its rows' panel is kept beside the decoded operand, by an op. Not sums of parts."""
-        return ((self.on_decoded_rhs or self.on_decoded_lhs) and self.primitive.sums_rows_before and not self.stages_for_blocks
+        on_decoded = self.on_decoded_rhs or self.on_decoded_lhs
+        return (on_decoded and self.primitive.sums_rows_before and not self.stages_for_blocks
                 and self.tile.m0 <= SHARED_ROW_SUMS)
 
     @property

@@ -37,7 +37,7 @@ _FEW_LHS_PANELS, _FEW_LHS_PANELS_TO_FLIP, _FEW_RHS_PANELS, _FEW_RHS_PANELS_OF_ST
 _FEW_STAGED_ROWS = 128
 _SLOW = 4  # times as long: a dot of the one level that CPUs are slow at
 _FEW_ROWS_OF_TILES, _MOSTLY_PADDING = 3, 16
-_ROWS_OF_TALL, _TALL = 17, 1.125
+_ROWS_OF_TALL, _ROWS_OF_TALL_F64, _TALL = 17, 9, 1.125
 _READS_AHEAD = "READS_AHEAD"  # the tail of UK_CPU_FIELD7_X86_64_READS_AHEAD
 _ALONE, _FEW_ROWS = 1.375, 4
 _FEW_SUMS = 4  # kFewSums of ukernel/tile.h
@@ -252,7 +252,7 @@ def takes_decoded_lhs(row: Row) -> bool:
     return plan_on_decoded_lhs(make_plan(tile, primitive)) is not None
 
 
-def _decodes_lhs_once(row: Row, m: int, n: int, rhs_streams: bool) -> bool:
+def _decodes_lhs_once(row: Row, arch: str, cpu: str, m: int, n: int, rhs_streams: bool) -> bool:
     tile = row.tile
     assert isinstance(tile, Tile)
     if not takes_decoded_lhs(row):
@@ -261,7 +261,7 @@ def _decodes_lhs_once(row: Row, m: int, n: int, rhs_streams: bool) -> bool:
         return n > _FEW_RHS_PANELS
     are_few = m <= _FEW_STAGED_ROWS // tile.m0
     gains = row.numerics == "exact" and not rhs_streams
-    return n > _FEW_RHS_PANELS_OF_STAGED_ROWS and (are_few or gains)
+    return n > _FEW_RHS_PANELS_OF_STAGED_ROWS and (are_few or gains) and not l3_feeds_tiles(arch, cpu)
 
 
 def _cost_of_tiles(tile: Tile, level: Level, decoded_for: int) -> int:
@@ -427,14 +427,15 @@ def _order(row: Row, arch: str, cpu: str, m: int, n: int, k: int) -> tuple:
     rhs_steps = tiles(n, tile.n0) * tiles(k, tile.k0)
     streams = rhs_steps * rhs_bytes >= _STREAM_BYTES
     decodes_rhs = _decodes_rhs_once(row, arch, cpu, lhs_panels, rhs_panels)
-    decodes_lhs = not decodes_rhs and _decodes_lhs_once(row, lhs_panels, rhs_panels, streams)
+    decodes_lhs = not decodes_rhs and _decodes_lhs_once(row, arch, cpu, lhs_panels, rhs_panels, streams)
     gains = 0 < m <= _FEW_ROWS and rhs_panels >= PANELS_ABREAST and _READS_AHEAD in level_of_cpu(arch, cpu)
     abreast = gains and lhs_panels == 1 and reads_abreast(row)
     step = step_cost(row, is_wide(arch, cpu), TileInOp(rhs_panels if decodes_lhs else 0,
                                                        lhs_panels if decodes_rhs else 0, abreast))
     mostly_pads = level.tile_steps > 1 and 0 < m <= _FEW_ROWS_OF_TILES
     step *= (_SLOW if _is_slow(row, level_of_cpu(arch, cpu)) else 1) * (_MOSTLY_PADDING if mostly_pads else 1)
-    is_tall = tile.m0 >= _ROWS_OF_TALL and not level.tile_steps
+    is_f64_of_avx2 = tile.type.out == "f64" and level.vector_bytes == 32
+    is_tall = tile.m0 >= (_ROWS_OF_TALL_F64 if is_f64_of_avx2 else _ROWS_OF_TALL) and not level.tile_steps
     read = rhs_bytes / _MEMORY_BYTES * (_ALONE if gains and not abreast else 1)
     reading = read if streams else 0.0
     first = step + reading * _LEFT_OVER if step > reading else reading + step * _LEFT_OVER

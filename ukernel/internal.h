@@ -127,7 +127,7 @@ inline uk_index_t tile_steps(const uk_tile_row_t& row) {
 
 // What a tile of an op does not do alone.
 struct TileInOp {
-  // RHS panels that an LHS panel is decoded once for, and the other way round, where it is.
+  // RHS panels that an LHS panel is decoded once for, and the other way round; 0 where it is not.
   uk_index_t lhs_decoded_for = 0, rhs_decoded_for = 0;
   bool abreast = false;  // it takes several RHS panels
 };
@@ -140,8 +140,10 @@ int tile_step_cost(const uk_tile_row_t& row, bool wide, const TileInOp& in_op = 
 bool decodes_rhs_once(const uk_tile_row_t& row, uk_index_t m, uk_index_t n,
                       const uint64_t* cpu_data);
 
-// Likewise, unless that does so, of the LHS, where the RHS comes from memory or does not.
-bool decodes_lhs_once(const uk_tile_row_t& row, uk_index_t m, uk_index_t n, bool rhs_streams);
+// Likewise of the LHS, where the RHS comes from memory or does not. To be asked only where the RHS
+// is not decoded once.
+bool decodes_lhs_once(const uk_tile_row_t& row, uk_index_t m, uk_index_t n, bool rhs_streams,
+                      const uint64_t* cpu_data);
 
 // ---------------------------------------------------------------- the scalar path
 

@@ -87,8 +87,8 @@ struct Step {
 
 // ---------------------------------------------------------------- operands
 
-// Which of them are decoded, and whether the walk is by LHS panels, with the roles of the operands
-// exchanged, of tiles that fetch nothing for each other.
+// Which of them are decoded, and whether the walk is by decoded LHS panels: each in turn meets the
+// RHS panels, and its tiles fetch nothing for the next ones.
 
 // Tiles get their operands as they are.
 struct Operands {
@@ -137,7 +137,8 @@ class DecodedLhs {
 
   uk_mmt4d_strided_tile_fn* tile(const uk_tile_row_t&) { return tile_.function; }
   void limit(const uk_mmt4d_params_t& p, const Mmt4dType&, Mmt4dWalk* walk) {
-    walk->most_lhs_panels = larger(quotient(kDecodedLhsRows, p.m0), 1);
+    const uk_index_t most = larger(quotient(kDecodedLhsRows, p.m0), 1);
+    walk->most_lhs_panels = smaller(most, kDecodedLhsPanels);
     const uk_index_t panels = smaller(p.m, walk->most_lhs_panels);
     panel_bytes_ = kDecodedBytes / panels / kLineBytes * kLineBytes;
     walk->most_steps = panel_bytes_ / tile_.operand.step_bytes;
@@ -146,7 +147,7 @@ class DecodedLhs {
     const uk_index_t panel = i - tiles.i0;
     context->decoded = lhs_ + panel * panel_bytes_;
     context->row_sums = reinterpret_cast<char*>(row_sums_[panel]);
-    // Over the slack of the panel before.
+    // In this order: a panel starts in the slack of the one before, which was filled before it.
     context->fills_decoded = context->fills_row_sums = tiles.starts_lhs;
   }
 
@@ -251,7 +252,8 @@ void for_each_step(const uk_mmt4d_params_t& p, const Mmt4dType& type, const uk_t
   } else {
     walk.l3_feeds = (p.m > 1 || walk.reads_rhs_once()) && l3_feeds_tiles(p.cpu_data);
     if (row.function && walk.reads_rhs_once()) {
-      walk.step_cost = tile_step_cost(row, cpu_is_wide(p.cpu_data));
+      const uk_index_t lhs_decoded_for = AnyOperands::kDecodesLhs ? p.n : 0;
+      walk.step_cost = tile_step_cost(row, cpu_is_wide(p.cpu_data), {lhs_decoded_for, 0, false});
       walk.panels = least_of_levels(p.cpu_data, &VectorUnit::panels);
       walk.reads_ahead = cpu_reads_ahead(p.cpu_data);
     }
@@ -423,8 +425,8 @@ void run(const uk_mmt4d_params_t& p, const Mmt4dType& type, const uk_tile_row_t&
   if (p.k > 0 && decodes_rhs_once(row, p.m, p.n, p.cpu_data)) {
     return walk_decoded<DecodedRhs>(p, type, row, *on_decoded_rhs_of_row(row));
   }
-  const bool rhs_streams = p.n * p.k * p.n0 * p.k0 * type.rhs_bits / 8 >= kStreamBytes;
-  if (p.k > 0 && decodes_lhs_once(row, p.m, p.n, rhs_streams)) {
+  const bool rhs_streams = walk_of(p, type, row).rhs_streams();
+  if (p.k > 0 && decodes_lhs_once(row, p.m, p.n, rhs_streams, p.cpu_data)) {
     const uk_tile_on_decoded_t& tile = *on_decoded_lhs_of_row(row);
     return tile_steps(row) > 1 ? walk_decoded<DecodedLhsPanel>(p, type, row, tile)
                                : walk_decoded<DecodedLhs>(p, type, row, tile);

@@ -17,6 +17,9 @@ constexpr int kMostlyPadding = 16;
 // Tiles of more rows are the best of AMX alone. Elsewhere they multiply what was packed for it: s8
 // by s8 of 32x32x4 was measured to be a tenth slower than of 16x32x4, which the model has as fast.
 constexpr int kRowsOfTall = 17;
+// Likewise of f64 on AVX2: on Zen 3 16x8 took up to 1.27 times as long as 6x8 and 4x8, which the
+// model has as slow.
+constexpr int kRowsOfTallF64 = 9;
 constexpr double kTall = 1.125;
 // Few rows, which a CPU that gains by several RHS panels abreast (ukernel/tile.h) was measured to
 // multiply faster by tiles that can do so, in the caches too: f32 2x32 took 1.3 times as long as
@@ -44,7 +47,7 @@ double total_cost(const uk_tile_row_t& row, const uint64_t* cpu_data, bool wide,
   TileInOp in_op;
   if (decodes_rhs_once(row, lhs_panels, rhs_panels, cpu_data)) {
     in_op.rhs_decoded_for = lhs_panels;
-  } else if (decodes_lhs_once(row, lhs_panels, rhs_panels, streams)) {
+  } else if (decodes_lhs_once(row, lhs_panels, rhs_panels, streams, cpu_data)) {
     in_op.lhs_decoded_for = rhs_panels;
   }
   const bool mostly_pads = tile_steps(row) > 1 && 0 < m && m <= kFewRowsOfTiles;
@@ -56,7 +59,9 @@ double total_cost(const uk_tile_row_t& row, const uint64_t* cpu_data, bool wide,
   const double read = bytes / kMemoryBytes * (gains && !in_op.abreast ? kAlone : 1);
   const double reading = streams ? read : 0;
   const double first = step > reading ? step + reading * kLeftOver : reading + step * kLeftOver;
-  const bool is_tall = row.m0 >= kRowsOfTall && tile_steps(row) == 1;
+  const bool is_f64_of_avx2 = type.out_bits == 64 && vector_unit_of_row(row).bytes == 32;
+  const bool is_tall =
+      row.m0 >= (is_f64_of_avx2 ? kRowsOfTallF64 : kRowsOfTall) && tile_steps(row) == 1;
   return tiles_n * steps * (first + (tiles_m - 1) * step) * (is_tall ? kTall : 1);
 }
 

@@ -34,8 +34,8 @@ constexpr int kPerInstruction = 2, kPerColumnsInstruction = 1, kPerLoad = 2, kPe
 // Blocks of one vector, which load a row for each dot, were measured to take a quarter longer than
 // the loads do.
 constexpr int kLoneVectorLoads = 4;
-// Of a generated tile that has its columns in parts so that its blocks have more rows: what it
-// costs of the same in whole vectors of columns.
+// How much longer, 17 sixteenths, a tile takes than the model says where the generator has its
+// columns in parts, so that its blocks have more rows.
 constexpr int kInParts = 17, kWhole = 16;
 // To load a vector of rows or columns, bring it into the form that dots take, and store it where
 // they find it.
@@ -332,8 +332,9 @@ int tile_step_cost(const uk_tile_row_t& row, bool wide, const TileInOp& in_op) {
     return Step(row, type, vector_unit_of_row(row), wide, in_op, least_parts).cost();
   };
   const int whole = cost_in_parts(1);
-  // On Zen 3 13 rows by 32 columns on a decoded LHS, in blocks of 3, 4 and 6 rows, took 0.8 to 0.88
-  // of the time of 16 by 16. Of other tiles nobody measured what that changes.
+  // On Zen 3 13 rows by 32 columns on a decoded LHS, in blocks of 3, 4 and 6 rows and half of the
+  // columns, took 0.8 to 0.88 of the time of 16 by 16. The grid's tiles have no more vectors than
+  // make 4 parts. Of others than those on a decoded LHS nobody measured what that changes.
   if (row.origin == UK_ORIGIN_HAND || in_op.lhs_decoded_for == 0) return whole;
   return std::min(whole, std::min(cost_in_parts(2), cost_in_parts(4)) * kInParts / kWhole);
 }
@@ -354,16 +355,18 @@ bool decodes_rhs_once(const uk_tile_row_t& row, uk_index_t m, uk_index_t n,
   return !l3_feeds_tiles(cpu_data);
 }
 
-// On Zen 3 rows that are staged once for all RHS panels, up to 32 at a time, took 0.8 to 0.95 of
-// the time in tiles of several blocks, and as long as before, or 0.87 where another thread ran on
-// the core, in tiles of one. So did many rows of bytes, but each 32 have all of the RHS come: from
-// memory that gained nothing. Of floats one-block tiles are as fast alone.
-bool decodes_lhs_once(const uk_tile_row_t& row, uk_index_t m, uk_index_t n, bool rhs_streams) {
+// Rows that are staged once for all RHS panels, up to 32 at a time, took tiles of several blocks
+// 0.8 to 0.95 of the time on Zen 3, and tiles of one as long as before, or 0.87 where another
+// thread ran on the core. Many rows have all of the RHS come for each 32 of them: if from memory,
+// that gained nothing, nor did floats, whose one-block tiles are as fast alone. Where L3 feeds
+// tiles nobody measured it.
+bool decodes_lhs_once(const uk_tile_row_t& row, uk_index_t m, uk_index_t n, bool rhs_streams,
+                      const uint64_t* cpu_data) {
   if (!on_decoded_lhs_of_row(row) || !can_split_k(row)) return false;
   if (tile_steps(row) > 1) return n > kFewRhsPanels;
   const bool are_few = m <= quotient(kFewStagedRows, row.m0);
   const bool gains = row.numerics == UK_NUMERICS_EXACT && !rhs_streams;
-  return n > kFewRhsPanelsOfStagedRows && (are_few || gains);
+  return n > kFewRhsPanelsOfStagedRows && (are_few || gains) && !l3_feeds_tiles(cpu_data);
 }
 
 }  // namespace uk

@@ -503,8 +503,8 @@ class Mmt4dOnDecodedLhs : public Mmt4dOnDecoded {
   Mmt4dOnDecodedLhs() { data[7] |= UK_CPU_FIELD7_X86_64_READS_AHEAD; }
 #endif
 
-  bool decodes(const uk_tile_row_t& row, uk_index_t m) const {
-    return uk::decodes_lhs_once(row, m, kRhsPanels, false) &&
+  bool decodes(const uk_tile_row_t& row, uk_index_t m, bool rhs_streams = false) const {
+    return uk::decodes_lhs_once(row, m, kRhsPanels, rhs_streams, data.data()) &&
            !uk::decodes_rhs_once(row, m, kRhsPanels, data.data());
   }
 
@@ -699,6 +699,7 @@ TEST_P(Mmt4dOnDecodedLhs, PartsOfK) {
         by_lhs_panels ? 2 * uk::kLhsBlockBytes / (k * rhs_step_bytes(tile)) + 2 : kRhsPanels;
     ASSERT_GT(step_bytes, 0) << row->symbol;
     ASSERT_LE(step_bytes, uk::kDecodedBytes) << row->symbol;
+    ASSERT_TRUE(decodes(*row, m)) << row->symbol;
     check_counts(*row, m, n, k, UK_MMT4D_ACCUMULATE, Strides::kLoose);
     check_unpacked({row->flags, 1, kRhsPanels, k, tile, Strides::kLoose}, row->m0 - 1,
                    kRhsPanels * row->n0 - 1, data.data());
@@ -706,16 +707,22 @@ TEST_P(Mmt4dOnDecodedLhs, PartsOfK) {
   }
 }
 
-// An RHS too large for the caches: the parts of its panels are fetched for each other.
+// An RHS too large for the caches, of which tiles fetch the parts for each other. Those of more
+// rows would take long, but for one of each type.
 TEST_P(Mmt4dOnDecodedLhs, StreamingRhs) {
   UK_SKIP_WITHOUT_LEVEL(GetParam().isa);
+  int tall = 0;
   for (const uk_tile_row_t* row : rows_that(takes_decoded_lhs, GetParam())) {
-    if (row->m0 > 6 && uk::tile_steps(*row) == 1) continue;  // as these
+    const bool is_tall = row->m0 > 6;
+    tall += is_tall;
+    if (is_tall && tall > 1 && uk::tile_steps(*row) == 1) continue;
     const uk_tile_sizes_t tile = {row->m0, row->n0, row->k0};
     const uk_index_t step_bytes = uk::on_decoded_lhs_of_row(*row)->operand.step_bytes;
-    for (const uk_index_t k : {uk_index_t{200}, uk::kDecodedBytes / step_bytes + 1}) {
+    for (const uk_index_t m : {1, 3}) {
+      ASSERT_TRUE(decodes(*row, m, true)) << row->symbol;
+      const uk_index_t k = m == 1 ? uk::kDecodedBytes / step_bytes + 1 : 200;
       const uk_index_t n = kBeyondCaches / (k * rhs_step_bytes(tile)) + 1;
-      check_counts(*row, 1, n, k, UK_MMT4D_ACCUMULATE, Strides::kDense);
+      check_counts(*row, m, n, k, UK_MMT4D_ACCUMULATE, Strides::kDense);
       if (HasFatalFailure()) return;
     }
   }
@@ -826,9 +833,15 @@ TEST(Mmt4dTiles, DecodeTheLhsOnceForSeveralRhsPanels) {
     ASSERT_TRUE(row) << e.level;
     for (const bool streams : {false, true}) {
       EXPECT_EQ(streams ? e.decodes_streaming : e.decodes,
-                uk::decodes_lhs_once(*row, e.m, e.n, streams))
+                uk::decodes_lhs_once(*row, e.m, e.n, streams, cpu.data()))
           << row->symbol << ", " << e.m << " by " << e.n << " panels"
           << (streams ? " from memory" : "");
+    }
+    // Nobody measured it where L3 feeds tiles.
+    CpuData with_l3 = level_cpu_data("avx512_bf16");
+    for (size_t i = 0; i < with_l3.size(); ++i) with_l3[i] |= cpu[i];
+    if (uk::l3_feeds_tiles(with_l3.data()) && uk::tile_steps(*row) == 1) {
+      EXPECT_FALSE(uk::decodes_lhs_once(*row, e.m, e.n, false, with_l3.data())) << row->symbol;
     }
   }
 }

@@ -69,6 +69,12 @@ Mmt4dWalk in_blocks_each_way(bool limited) {
   return walk;
 }
 
+// As of a decoded LHS.
+Mmt4dWalk in_parts(Mmt4dWalk walk) {
+  walk.most_steps = 20;  // fewer than of panels in turns
+  return walk;
+}
+
 Mmt4dWalk in_small_l2(Mmt4dWalk walk) {
   walk.small_l2 = true;
   return walk;
@@ -86,6 +92,8 @@ TEST(Mmt4dWalk, GivesEachTileAllStepsInOrder) {
       few_rows(4, kCheap, 2),
       few_rows(4, kDear, 2),
       few_rows(1, kCheap, 2),
+      in_parts(few_rows(4, kCheap, 2)),
+      in_parts(few_rows(4, kDear, 1)),
       abreast(few_rows(1, kSlow, 1)),
       abreast(few_rows(4, kSlow, 1)),
       abreast({1, 2 * kPanelsAbreast + 1, 100, 1, 4, 128, true, false, 0, 1}),
@@ -138,6 +146,29 @@ TEST(Mmt4dWalk, SplitsKBetweenInstructions) {
       splits |= call.k > 0;
     }
     EXPECT_EQ(walk.m0 > 1, splits);
+  }
+}
+
+// All RHS panels meet a part of the LHS panel before the next one does.
+TEST(Mmt4dWalk, GivesAPartOfOneLhsPanelToAllRhsPanels) {
+  for (const int panels : {1, 2}) {
+    for (const int step_cost : {kCheap, kDear}) {
+      Mmt4dWalk walk = in_parts(few_rows(4, step_cost, panels));
+      walk.out_tile_bytes = kOutBlockBytes;  // no reason to have few of them at a time
+      const std::vector<TilesOfRhs> groups = groups_of(walk);
+      for (size_t at = 0; at < groups.size(); ++at) {
+        ASSERT_LE(groups[at].rhs.k1, walk.most_steps);
+        ASSERT_EQ(static_cast<uk_index_t>(at) % walk.n, groups[at].rhs.j);
+        ASSERT_EQ(groups[at].rhs.j == 0, groups[at].starts_lhs);
+        // What follows a part is that of the next panel, which no tile prefetches by itself.
+        const bool is_last = at + 1 == groups.size(), waits = panels == 2 && step_cost == kCheap;
+        ASSERT_EQ(!is_last && !waits, groups[at].fetch_next);
+        if (groups[at].fetch_next) {
+          ASSERT_EQ(groups[at + 1].rhs.j, groups[at].next.j);
+          ASSERT_EQ(groups[at + 1].rhs.k, groups[at].next.k);
+        }
+      }
+    }
   }
 }
 
