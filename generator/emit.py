@@ -12,7 +12,7 @@ import jinja2
 
 from generator.isas import expand, int_zero, set1
 from generator.model import BITS, Primitive, Steps
-from generator.plan import (Block, Plan, one_by_one, plan_abreast, plan_on_decoded_rhs, plan_on_decoded_lhs,
+from generator.plan import (Block, Plan, one_by_one, plan_abreast, plan_on_decoded_lhs, plan_on_decoded_rhs,
                             registers_of_further_sums,
                             reloads_columns, spare_registers, steps_of_turn, unrolls_steps)
 

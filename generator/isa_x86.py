@@ -263,10 +263,9 @@ def _integer_elements(n: _Names, k: int) -> dict[str, _Element]:
 _LEAST_NIBBLE_ROWS_BESIDE_DOTS = {"avx2_fma": 4, "avx_vnni": 6, "avx512_vnni": 14}
 # Of what is widened into one vector. Of f16, bf16 and bytes by bytes it was measured; in 512 bits that was slower.
 _LEAST_WIDENED_ROWS_BESIDE_DOTS = {"avx2_fma": 6}
-# Staged once for several tiles: of four rows, staging fits beside FMAs. Rows of s16 for columns of nibbles were no
-# faster, and on other levels nobody measured it.
-_LEAST_ROWS_STAGED_ONCE = {"avx2_fma": 6}
-_LEAST_ROWS_OF_BYTES_STAGED_ONCE = {"avx2_fma": 4}
+# Staged once for several tiles: fewer rows take RHS panels abreast. Rows of s16 for columns of nibbles were no faster,
+# and on other levels nobody measured it.
+_LEAST_ROWS_STAGED_ONCE = {"avx2_fma": 4}
 
 
 def _nibble_primitives(isa: Isa, has_vnni: bool, infix: str, common: dict) -> list[Primitive]:
@@ -335,7 +334,7 @@ def _nibble_primitives(isa: Isa, has_vnni: bool, infix: str, common: dict) -> li
         isa, TYPES["s8s4s32"], quads, decode=as_quads, decode_cost=decode_cost,
         stage_lhs=(n.reorder(quads, 1),), stage_lhs_cost=Cost(shuffle=1),
         least_rows_beside_dots=_LEAST_NIBBLE_ROWS_BESIDE_DOTS.get(isa.name, 0),
-        least_rows_staged_once=_LEAST_ROWS_OF_BYTES_STAGED_ONCE.get(isa.name, 0), **dot, **s8s4)]
+        least_rows_staged_once=_LEAST_ROWS_STAGED_ONCE.get(isa.name, 0), **dot, **s8s4)]
 
 
 def _integer_primitives(isa: Isa) -> list[Primitive]:
@@ -375,7 +374,7 @@ def _integer_primitives(isa: Isa) -> list[Primitive]:
                 decodes_side_by_side=rhs.registers > 0,
                 stage_lhs=lhs.as_lhs, stage_lhs_cost=lhs.cost,
                 least_rows_beside_dots=_LEAST_WIDENED_ROWS_BESIDE_DOTS.get(isa.name, 0),
-                least_rows_staged_once=_LEAST_ROWS_OF_BYTES_STAGED_ONCE.get(isa.name, 0) if rhs.unit_bytes >= k else 0,
+                least_rows_staged_once=_LEAST_ROWS_STAGED_ONCE.get(isa.name, 0) if rhs.unit_bytes >= k else 0,
                 **dot, **common))
     return found
 

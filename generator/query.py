@@ -427,7 +427,9 @@ def _order(row: Row, arch: str, cpu: str, m: int, n: int, k: int) -> tuple:
     rhs_steps = tiles(n, tile.n0) * tiles(k, tile.k0)
     streams = rhs_steps * rhs_bytes >= _STREAM_BYTES
     decodes_rhs = _decodes_rhs_once(row, arch, cpu, lhs_panels, rhs_panels)
-    decodes_lhs = not decodes_rhs and _decodes_lhs_once(row, arch, cpu, lhs_panels, rhs_panels, streams)
+    half_pads = not level.tile_steps and 0 < m <= tile.m0 // 2
+    decodes_lhs = (not decodes_rhs and not half_pads
+                   and _decodes_lhs_once(row, arch, cpu, lhs_panels, rhs_panels, streams))
     gains = 0 < m <= _FEW_ROWS and rhs_panels >= PANELS_ABREAST and _READS_AHEAD in level_of_cpu(arch, cpu)
     abreast = gains and lhs_panels == 1 and reads_abreast(row)
     step = step_cost(row, is_wide(arch, cpu), TileInOp(rhs_panels if decodes_lhs else 0,

@@ -44,10 +44,12 @@ double total_cost(const uk_tile_row_t& row, const uint64_t* cpu_data, bool wide,
   const Mmt4dType& type = *find_mmt4d_type(row.flags);
   const double bytes = row.n0 * row.k0 * type.rhs_bits / 8;
   const bool streams = tiles_n * steps * bytes >= kStreamBytes;
+  // Of few rows, tiles of as many take several RHS panels at once, and are as fast without.
+  const bool half_pads = tile_steps(row) == 1 && 0 < m && m <= row.m0 / 2;
   TileInOp in_op;
   if (decodes_rhs_once(row, lhs_panels, rhs_panels, cpu_data)) {
     in_op.rhs_decoded_for = lhs_panels;
-  } else if (decodes_lhs_once(row, lhs_panels, rhs_panels, streams, cpu_data)) {
+  } else if (!half_pads && decodes_lhs_once(row, lhs_panels, rhs_panels, streams, cpu_data)) {
     in_op.lhs_decoded_for = rhs_panels;
   }
   const bool mostly_pads = tile_steps(row) > 1 && 0 < m && m <= kFewRowsOfTiles;

@@ -13,7 +13,7 @@ namespace {
 // RHS panels for which transposing an LHS panel first takes as long as each doing it; and for which
 // it is not worth while to share staged rows.
 constexpr uk_index_t kFewRhsPanels = 1, kFewRhsPanelsOfStagedRows = 4;
-// Rows that are worth it whatever they are.
+// Rows that gain by it whatever their type, and wherever the RHS comes from.
 constexpr uk_index_t kFewStagedRows = 128;
 // LHS panels for which decoding the RHS first takes as long as it saves, measured on Emerald
 // Rapids; and where flipping signs or a shift is all.

@@ -821,7 +821,7 @@ TEST(Mmt4dTiles, DecodeTheLhsOnceForSeveralRhsPanels) {
         Expected{"avx2_fma", kS8, {4, 16, 2}, 32, 5, true, true},
         Expected{"avx2_fma", kS8, {4, 16, 2}, 33, 5, true, false},
         Expected{"avx2_fma", kS8, {2, 16, 2}, 1, 5, false, false},  // reads abreast
-        Expected{"avx2_fma", kF16, {4, 16, 1}, 1, 5, false, false},
+        Expected{"avx2_fma", kF16, {4, 16, 1}, 1, 5, true, true},
         Expected{"avx2_fma", kF16, {6, 16, 1}, 21, 5, true, true},
         Expected{"avx2_fma", kF16, {6, 16, 1}, 22, 5, false, false},
         Expected{"avx2_fma", kF16, {13, 32, 1}, 1, 5, true, true},

@@ -139,7 +139,7 @@ struct Avx2WidenedOperands {
   static constexpr int kDecodeTemporaries = 0;
   static constexpr int kLhsBytes = 2, kRhsBytes = 2, kRowBytes = 4, kStageSlack = 32;
   static constexpr int kRowsBesideDots = 8;
-  static constexpr int kLeastRowsStagedOnce = 6;  // of four, staging fits beside FMAs
+  static constexpr int kLeastRowsStagedOnce = 4;  // fewer take RHS panels abreast
   static UK_INLINE __m256i load_rhs(const char* rhs) { return WidenRhs::widen(load_128<16>(rhs)); }
   static UK_INLINE __m256i broadcast_lhs(const char* row) {
     return _mm256_set1_epi32(load_s32(row));

@@ -35,7 +35,7 @@ struct Bf16Rounded : Avx2Bf16Out, Avx2WidenedOperands<Avx2WidenBf16> {
 // VPMADDWD adds two s16 products; only 2 * (-32768)^2 leaves int32, and it wraps as the sum may.
 template <class Operands>
 struct S16Pairs : Avx2S32Out, Operands {
-  static constexpr int kK0 = 2, kTemporaries = 1, kLeastRowsStagedOnce = 4;
+  static constexpr int kK0 = 2, kTemporaries = 1;
   static UK_INLINE Acc dot(Acc acc, __m256i lhs, __m256i rhs) {
     return _mm256_add_epi32(acc, _mm256_madd_epi16(lhs, rhs));
   }
