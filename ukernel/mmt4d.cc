@@ -425,11 +425,10 @@ void run(const uk_mmt4d_params_t& p, const Mmt4dType& type, const uk_tile_row_t&
   if (p.k > 0 && decodes_rhs_once(row, p.m, p.n, p.cpu_data)) {
     return walk_decoded<DecodedRhs>(p, type, row, *on_decoded_rhs_of_row(row));
   }
-  const bool rhs_streams = walk_of(p, type, row).rhs_streams();
-  if (p.k > 0 && decodes_lhs_once(row, p.m, p.n, rhs_streams, p.cpu_data)) {
-    const uk_tile_on_decoded_t& tile = *on_decoded_lhs_of_row(row);
-    return tile_steps(row) > 1 ? walk_decoded<DecodedLhsPanel>(p, type, row, tile)
-                               : walk_decoded<DecodedLhs>(p, type, row, tile);
+  const uk_tile_on_decoded_t* const tile = p.k > 0 ? on_decoded_lhs_of_row(row) : nullptr;
+  if (tile && decodes_lhs_once(row, p.m, p.n, walk_of(p, type, row).rhs_streams(), p.cpu_data)) {
+    return tile_steps(row) > 1 ? walk_decoded<DecodedLhsPanel>(p, type, row, *tile)
+                               : walk_decoded<DecodedLhs>(p, type, row, *tile);
   }
   Operands operands;
   walk_all(p, type, row, operands);

@@ -451,6 +451,10 @@ bool takes_decoded_lhs(const uk_tile_row_t& row) {
 bool takes_decoded_rhs(const uk_tile_row_t& row) {
   return uk::on_decoded_rhs_of_row(row) != nullptr;
 }
+// Of AMX.
+bool walks_by_lhs_panels(const uk_tile_row_t& row) {
+  return takes_decoded_lhs(row) && uk::tile_steps(row) > 1;
+}
 bool reads_abreast(const uk_tile_row_t& row) { return uk::tile_abreast_of_row(row) != nullptr; }
 
 // The level's tiles of the type that have such a form.
@@ -486,22 +490,57 @@ class Mmt4dOnDecoded : public Mmt4dAtLevel {
     check_unpacked(c, m * tile.m0 - tile.m0 / 2, n * tile.n0 - 3, data.data());
   }
 
+  void check_few_steps(const uk_tile_row_t& row) const {
+    for (const uint32_t accumulate : {0u, UK_MMT4D_ACCUMULATE}) {
+      for (const Strides strides : kAllStrides) {
+        check_counts(row, kLhsPanels, 2, 3, accumulate, strides);
+      }
+      // More LHS panels than have the sums of their rows in the op's stack at a time.
+      check_counts(row, uk::kSummedLhsPanels + 2, 3, 3, accumulate, Strides::kLoose);
+      if (HasFatalFailure()) return;
+    }
+  }
+
+  // A longer panel than the op has decoded in its stack at a time; and if `all`, so many that OUT
+  // is in blocks, too, and an RHS too large for the caches.
+  void check_blocks_of_k_and_out(const uk_tile_row_t& row, const uk_decoded_operand_t& operand,
+                                 bool all) const {
+    ASSERT_GT(operand.step_bytes, 0) << row.symbol;
+    ASSERT_LE(operand.step_bytes, uk::kDecodedBytes) << row.symbol;
+    const uk_tile_sizes_t tile = {row.m0, row.n0, row.k0};
+    const uk_index_t long_k = uk::kDecodedBytes / operand.step_bytes + 1;
+    for (const uint32_t accumulate : {0u, UK_MMT4D_ACCUMULATE}) {
+      check_counts(row, kLhsPanels, 2, long_k, accumulate, Strides::kLoose);
+      if (all) {
+        const uk_index_t out_tile_bytes = uk_index_t{row.m0} * row.n0 * 4;
+        const uk_index_t out_panels = uk::kOutPartsBytes / 2 / (kLhsPanels * out_tile_bytes) + 2;
+        check_counts(row, kLhsPanels, out_panels, long_k, accumulate, Strides::kLoose);
+        // Rows of OUT that share sets of the caches, in two blocks.
+        const uk_index_t m = uk::kLhsPanelsInSets + 1, columns = uk::kSetsBytes / 4;
+        const uk_index_t n = uk::ceil_div(columns, row.n0);
+        check_unpacked(
+            {row.flags | accumulate, m, n, long_k, tile, Strides::kDense, Edge::end, "random"},
+            m * row.m0, columns, data.data());
+        const uk_index_t k = 200, panels = kBeyondCaches / (k * rhs_step_bytes(tile)) + 1;
+        check_counts(row, kLhsPanels, panels, k, accumulate, Strides::kDense);
+      }
+      if (HasFatalFailure()) return;
+    }
+  }
+
+  static constexpr uk_index_t kLhsPanels = 9;  // for which any RHS is decoded once
   CpuData data = cpu;
 };
 
-class Mmt4dOnDecodedRhs : public Mmt4dOnDecoded {
- protected:
-  static constexpr uk_index_t kLhsPanels = 9;  // for which any of them are decoded once
-};
+class Mmt4dOnDecodedRhs : public Mmt4dOnDecoded {};
+class Mmt4dByLhsPanels : public Mmt4dOnDecoded {};
 
 class Mmt4dOnDecodedLhs : public Mmt4dOnDecoded {
  protected:
-  static constexpr uk_index_t kRhsPanels = 6;  // likewise
+  static constexpr uk_index_t kRhsPanels = 6;  // for which any LHS is decoded once
 
-#if defined(__x86_64__)
   // A CPU that has few types' RHS decoded instead.
-  Mmt4dOnDecodedLhs() { data[7] |= UK_CPU_FIELD7_X86_64_READS_AHEAD; }
-#endif
+  Mmt4dOnDecodedLhs() { data[7] |= uk::kReadsAhead; }
 
   bool decodes(const uk_tile_row_t& row, uk_index_t m, bool rhs_streams = false) const {
     return uk::decodes_lhs_once(row, m, kRhsPanels, rhs_streams, data.data()) &&
@@ -642,9 +681,7 @@ TEST_P(Mmt4dAbreast, FewPanels) {
 TEST_P(Mmt4dAbreast, StreamingRhs) {
   UK_SKIP_WITHOUT_LEVEL(GetParam().isa);
   CpuData data = cpu;
-#if defined(__x86_64__)
-  data[7] |= UK_CPU_FIELD7_X86_64_READS_AHEAD;
-#endif
+  data[7] |= uk::kReadsAhead;
   for (const uk_tile_row_t* row : rows_that(reads_abreast, GetParam())) {
     const Request r = {row->flags, {row->m0, row->n0, row->k0}};
     const uk_index_t k = streaming_k(r), n = streaming_n(r) + 2;
@@ -657,14 +694,8 @@ TEST_P(Mmt4dOnDecodedRhs, FewSteps) {
   UK_SKIP_WITHOUT_LEVEL(GetParam().isa);
   for (const uk_tile_row_t* row : rows_that(takes_decoded_rhs, GetParam())) {
     ASSERT_TRUE(uk::decodes_rhs_once(*row, kLhsPanels, 2, cpu.data())) << row->symbol;
-    for (const uint32_t accumulate : {0u, UK_MMT4D_ACCUMULATE}) {
-      for (const Strides strides : kAllStrides) {
-        check_counts(*row, kLhsPanels, 2, 3, accumulate, strides);
-      }
-      // More LHS panels than have the sums of their rows in the op's stack at a time.
-      check_counts(*row, uk::kSummedLhsPanels + 2, 3, 3, accumulate, Strides::kLoose);
-      if (HasFatalFailure()) return;
-    }
+    check_few_steps(*row);
+    if (HasFatalFailure()) return;
   }
 }
 
@@ -692,7 +723,7 @@ TEST_P(Mmt4dOnDecodedLhs, PartsOfK) {
   for (const uk_tile_row_t* row : rows_that(takes_decoded_lhs, GetParam())) {
     const uk_index_t step_bytes = uk::on_decoded_lhs_of_row(*row)->operand.step_bytes;
     const uk_tile_sizes_t tile = {row->m0, row->n0, row->k0};
-    const bool by_lhs_panels = uk::tile_steps(*row) > 1;
+    const bool by_lhs_panels = walks_by_lhs_panels(*row);
     const uk_index_t m = by_lhs_panels ? 2 : lhs_panels(*row);
     const uk_index_t k = uk::kDecodedBytes / step_bytes + 1;
     const uk_index_t n =
@@ -715,7 +746,7 @@ TEST_P(Mmt4dOnDecodedLhs, StreamingRhs) {
   for (const uk_tile_row_t* row : rows_that(takes_decoded_lhs, GetParam())) {
     const bool is_tall = row->m0 > 6;
     tall += is_tall;
-    if (is_tall && tall > 1 && uk::tile_steps(*row) == 1) continue;
+    if (is_tall && tall > 1 && !walks_by_lhs_panels(*row)) continue;
     const uk_tile_sizes_t tile = {row->m0, row->n0, row->k0};
     const uk_index_t step_bytes = uk::on_decoded_lhs_of_row(*row)->operand.step_bytes;
     for (const uk_index_t m : {1, 3}) {
@@ -728,38 +759,27 @@ TEST_P(Mmt4dOnDecodedLhs, StreamingRhs) {
   }
 }
 
-// A longer panel than the op has decoded in its stack at a time; so many that OUT is in blocks,
-// too; and an RHS too large for the caches.
 TEST_P(Mmt4dOnDecodedRhs, BlocksOfKAndOut) {
   UK_SKIP_WITHOUT_LEVEL(GetParam().isa);
   for (const uk_tile_row_t* row : rows_that(takes_decoded_rhs, GetParam())) {
-    const uk_index_t decoded_step = uk::on_decoded_rhs_of_row(*row)->operand.step_bytes;
-    ASSERT_GT(decoded_step, 0) << row->symbol;
-    ASSERT_LE(decoded_step, uk::kDecodedBytes) << row->symbol;
-    const uk_index_t long_k = uk::kDecodedBytes / decoded_step + 1;
-    for (const uint32_t accumulate : {0u, UK_MMT4D_ACCUMULATE}) {
-      check_counts(*row, kLhsPanels, 2, long_k, accumulate, Strides::kLoose);
-      if (row->m0 <= 6) {
-        const uk_index_t out_tile_bytes = uk_index_t{row->m0} * row->n0 * 4;
-        const uk_index_t out_panels = uk::kOutPartsBytes / 2 / (kLhsPanels * out_tile_bytes) + 2;
-        check_counts(*row, kLhsPanels, out_panels, long_k, accumulate, Strides::kLoose);
-        // Rows of OUT that share sets of the caches, in two blocks.
-        const uk_index_t m = uk::kLhsPanelsInSets + 1, columns = uk::kSetsBytes / 4;
-        check_unpacked({row->flags | accumulate,
-                        m,
-                        uk::ceil_div(columns, row->n0),
-                        long_k,
-                        {row->m0, row->n0, row->k0},
-                        Strides::kDense,
-                        Edge::end,
-                        "random"},
-                       m * row->m0, columns, cpu.data());
-        const uk_index_t k = 200, step_bytes = rhs_step_bytes({row->m0, row->n0, row->k0});
-        check_counts(*row, kLhsPanels, kBeyondCaches / (k * step_bytes) + 1, k, accumulate,
-                     Strides::kDense);
-      }
-      if (HasFatalFailure()) return;
-    }
+    check_blocks_of_k_and_out(*row, uk::on_decoded_rhs_of_row(*row)->operand, row->m0 <= 6);
+    if (HasFatalFailure()) return;
+  }
+}
+
+TEST_P(Mmt4dByLhsPanels, FewSteps) {
+  UK_SKIP_WITHOUT_LEVEL(GetParam().isa);
+  for (const uk_tile_row_t* row : rows_that(walks_by_lhs_panels, GetParam())) {
+    check_few_steps(*row);
+    if (HasFatalFailure()) return;
+  }
+}
+
+TEST_P(Mmt4dByLhsPanels, BlocksOfKAndOut) {
+  UK_SKIP_WITHOUT_LEVEL(GetParam().isa);
+  for (const uk_tile_row_t* row : rows_that(walks_by_lhs_panels, GetParam())) {
+    check_blocks_of_k_and_out(*row, uk::on_decoded_lhs_of_row(*row)->operand, true);
+    if (HasFatalFailure()) return;
   }
 }
 
@@ -785,6 +805,8 @@ TEST(Mmt4dTiles, DecodeTheRhsOnceForEnoughPanels) {
         Expected{"avx512_vnni", kS8, {14, 32, 4}, 6, 9, false, false},
         Expected{"avx512_vnni", kS8, {14, 32, 4}, 7, 2, true, true},
         Expected{"avx512_vnni", kS8, {14, 32, 4}, 9, 1, false, false},
+        Expected{"avx512_vnni", kS8, {16, 32, 4}, 50, 50, true, true},
+        Expected{"amx_int8", kS8, {16, 32, 4}, 50, 50, false, false},  // decodes the LHS
         Expected{"avx2_fma", kS8, {6, 16, 2}, 5, 2, true, false},
         Expected{"avx2_fma", UK_MMT4D_TYPE_U8S8S32, {6, 16, 2}, 5, 2, true, false},
         Expected{"avx2_fma", UK_MMT4D_TYPE_S16S8S32, {6, 16, 2}, 5, 2, true, false},
@@ -977,9 +999,12 @@ INSTANTIATE_TEST_SUITE_P(All, Mmt4dAbreast,
                          ::testing::ValuesIn(types_with_rows_that(reads_abreast)), test_name);
 INSTANTIATE_TEST_SUITE_P(All, Mmt4dOnDecodedLhs,
                          ::testing::ValuesIn(types_with_rows_that(takes_decoded_lhs)), test_name);
+INSTANTIATE_TEST_SUITE_P(All, Mmt4dByLhsPanels,
+                         ::testing::ValuesIn(types_with_rows_that(walks_by_lhs_panels)), test_name);
 INSTANTIATE_TEST_SUITE_P(All, Mmt4dOnDecodedRhs,
                          ::testing::ValuesIn(types_with_rows_that(takes_decoded_rhs)), test_name);
 #if !defined(__x86_64__)
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(Mmt4dByLhsPanels);
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(Mmt4dOnDecodedLhs);
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(Mmt4dOnDecodedRhs);
 #endif
