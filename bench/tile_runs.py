@@ -11,7 +11,8 @@ from pathlib import Path
 
 ARCH = "x86_64"
 ABOVE_PEAK, ABSENT_LEVEL = 3, 77  # exit codes
-AMD_CORES = {"25": "Zen 4", "26": "Zen 5"}  # by family; Zen 3 is of 25, too, with the same ports
+AMD_CORES = {"25": "Zen 4", "26": "Zen 5"}  # by family
+ZEN3_MODELS = {0x0, 0x2, 0x4, 0x5}  # of family 25, in sixteens
 INTEL_CORES = {"143": "Golden Cove", "207": "Golden Cove"}  # by model: Sapphire and Emerald Rapids
 
 
@@ -32,7 +33,8 @@ def core_name() -> str:
     if maker == "GenuineIntel":
         return INTEL_CORES.get(cpu.get("model", ""), "Intel")
     if maker == "AuthenticAMD" and family in AMD_CORES:
-        return AMD_CORES[family]
+        is_zen3 = family == "25" and int(cpu["model"]) // 16 in ZEN3_MODELS
+        return "Zen 3" if is_zen3 else AMD_CORES[family]
     sys.exit(f"the planner knows no bounds of this CPU's cores: {maker} family {family}")
 
 

@@ -15,10 +15,29 @@ from unittest import mock
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from bench import worst_tiles  # noqa: E402
+from bench import tile_runs, worst_tiles  # noqa: E402
 from bench.tile_runs import ABOVE_PEAK, ABSENT_LEVEL, ARCH  # noqa: E402
+from generator.isa_x86 import SSE2  # noqa: E402
 
 TILE = f"uk_mmt4d_tile_f32f32f32_14x32x1_{ARCH}_avx2_fma"
+
+
+class CoreNameTest(unittest.TestCase):
+    def test_cores_of_which_the_planner_has_bounds(self) -> None:
+        planned = {of_planner.name for of_planner in SSE2.cores}
+        for maker, family, model, core in (("AuthenticAMD", 25, 1, "Zen 3"), ("AuthenticAMD", 25, 33, "Zen 3"),
+                                           ("AuthenticAMD", 25, 17, "Zen 4"), ("AuthenticAMD", 25, 97, "Zen 4"),
+                                           ("AuthenticAMD", 25, 160, "Zen 4"), ("AuthenticAMD", 26, 2, "Zen 5"),
+                                           ("GenuineIntel", 6, 207, "Golden Cove"), ("GenuineIntel", 6, 85, "Intel")):
+            cpu = {"vendor_id": maker, "cpu family": str(family), "model": str(model)}
+            with self.subTest(cpu), mock.patch.object(tile_runs, "_cpu", return_value=cpu):
+                self.assertEqual(tile_runs.core_name(), core)
+                self.assertIn(core, planned)
+
+    def test_other_cores(self) -> None:
+        with mock.patch.object(tile_runs, "_cpu", return_value={"vendor_id": "AuthenticAMD", "cpu family": "23"}):
+            self.assertRaisesRegex(SystemExit, "knows no bounds of this CPU's cores: AuthenticAMD family 23",
+                                   tile_runs.core_name)
 
 
 class WorstTilesTest(unittest.TestCase):

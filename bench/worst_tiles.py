@@ -1,14 +1,14 @@
 """Which generated tiles are farthest from what the CPU could do, panels in L1.
 
-python3 bench/worst_tiles.py BENCH_DIR [--level LEVEL]... [--repeat N] [--update FILE]
+python3 bench/worst_tiles.py BENCH_DIR [--level LEVEL]... [--repeat N] [--update FILE [--block NAME]]
 
 BENCH_DIR is the `bench` folder of a build: its bench_<arch>_<level> measure each tile against the peak
 of the type's instruction. Of the tiles with at least 64 results, those are listed that stay under
 60 % of it, beside the bound that the planner computes for them (generator/plan.py) and what it is
 made of: the farthest from it. Speeds and peaks are the best of N passes, which take turns over all
 tiles: what shares the core disturbs one for seconds. A second table has how fast s8s4s32 is by s8s8s32.
---update writes the tables between the lines <!-- worst --> and <!-- /worst --> of a Markdown file. The exit
-code is 77 if the CPU has none of the levels.
+--update writes the tables between the lines <!-- worst --> and <!-- /worst --> of a Markdown file, or those that
+--block names. The exit code is 77 if the CPU has none of the levels.
 """
 
 from __future__ import annotations
@@ -159,12 +159,13 @@ def main() -> int:
                         help="only this one; may be given more than once")
     parser.add_argument("--repeat", type=passes, default=8, metavar="N", help="passes, 8 by default")
     parser.add_argument("--update", type=Path, metavar="FILE", help="put the table there")
+    parser.add_argument("--block", default="worst", metavar="NAME", help="between these lines, 'worst' by default")
     options = parser.parse_args()
     speeds = measured_speeds(options.bench, options.level or list(PRIMITIVES), options.repeat)
     table = report(measured_tiles(speeds)) + nibble_ratios(speeds)
     print(table)
     if options.update:
-        replace_block(options.update, "worst", table)
+        replace_block(options.update, options.block, table)
     return 0
 
 

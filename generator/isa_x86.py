@@ -1,7 +1,7 @@
 """The x86-64 levels: registers and primitives, as data.
 
 Costs are in instructions of Intel cores since Skylake: vector ports 0, 1 and 5, of which 0 and 1 multiply and
-5 shuffles; with 512-bit vectors, 0 and 5. AMD's since Zen 4 have four: two multiply, two add floats, and one
+5 shuffles; with 512-bit vectors, 0 and 5. AMD's since Zen 3 have four: two multiply, two add floats, and one
 of each shuffles. Six vector instructions a cycle, copies and loads among them, were measured to pass there, on
 Zen 4 with all others; a conversion from or to f16 takes as long as three on Zen 5, on Zen 4 a shuffle and an
 addition. With 512-bit vectors Zen 4 takes two cycles where Zen 5 takes one, for loads too, but for broadcasts. Its
@@ -19,6 +19,10 @@ _ZEN4 = Core("Zen 4", vector_ports=4, shuffle_ports=2, issued=6, vectors_issued=
              half_conversion=Cost(shuffle=1, add=1), half_widening=Cost(add=1), shift=Cost(add=1), chooses=False,
              measured_contention={frozenset({"issue", "ports"}): 0.23, frozenset({"chain", "ports"}): 0.08,
                                   frozenset({"loads", "ports"}): 0.14})
+# Measured after all plans were chosen.
+_ZEN3 = replace(_ZEN4, name="Zen 3",
+                measured_contention={frozenset({"issue", "ports"}): 0.33, frozenset({"chain", "ports"}): 0.01,
+                                     frozenset({"loads", "ports"}): 0.23})
 _ZEN5 = Core("Zen 5", vector_ports=4, shuffle_ports=2, issued=8, vectors_issued=6, adds_apart=True,
              half_conversion=Cost(any=3))
 # Measured on Emerald Rapids, after all plans were chosen. Its clock is a tenth slower where it multiplies floats in
@@ -27,13 +31,14 @@ _GOLDEN_COVE = Core("Golden Cove", vector_ports=3, issued=6, vectors_issued=6, a
                     steady_clock=False,
                     measured_contention={frozenset({"issue", "ports"}): 0.06, frozenset({"chain", "ports"}): 0.15,
                                          frozenset({"loads", "ports"}): 0.02})
-_NARROW = Core("Intel", 3), _ZEN4, _ZEN5, _GOLDEN_COVE
+_NARROW = Core("Intel", 3), _ZEN3, _ZEN4, _ZEN5, _GOLDEN_COVE
 _WIDE = (Core("Intel", 2), replace(_ZEN4, passes=2, half_widening=_ZEN4.half_conversion), _ZEN5,
          replace(_GOLDEN_COVE, vector_ports=2, half_widening=_GOLDEN_COVE.half_conversion))
 
 
-def _cycles(intel: int, zen4: int, zen5: int, golden_cove: int) -> dict[str, int]:
-    return dict(zip((core.name for core in _NARROW), (intel, zen4, zen5, golden_cove)))
+def _cycles(intel: int, zen: int, zen5: int, golden_cove: int) -> dict[str, int]:
+    """Those of Zen 3 and Zen 4 are the same."""
+    return dict(zip((core.name for core in _NARROW), (intel, zen, zen, zen5, golden_cove)))
 
 
 _ADD = _cycles(1, 1, 2, 1)  # of integers
@@ -379,20 +384,28 @@ def _integer_primitives(isa: Isa) -> list[Primitive]:
     return found
 
 
-# fma_rounded_to_<name> of the levels' idioms.h: cost; cycles through the accumulator on Intel's cores and on Zen 5,
-# where those that round to odd first are ten less than were measured of a longer sequence; and what bench_overlap
-# prints on Zen 4 and on Golden Cove, as no core finds ports for all instructions at once.
+# fma_rounded_to_<name> of the levels' idioms.h, by bytes of a vector: cost; cycles through the accumulator on Intel's
+# cores and on Zen 5, where those that round to odd first are ten less than were measured of a longer sequence.
 _ROUNDING = {
-    ("f16", 16): (Cost(4, 10, add=10, renamed=8), 40, 32, (33.0, 17.6, 10.4, 9.0, 9.0),
-                  (40.4, 21.5, 12.4, 9.1, 9.0)),
-    ("bf16", 16): (Cost(30, 20, 12), 39, 38, (30.8, 19.0, 15.3, 15.1, 15.0), (40.6, 24.7, 18.4, 17.7, 17.6)),
-    ("f16", 32): (Cost(4, 5, add=4, convert=2), 26, 27, (27.0, 13.6, 7.8, 5.7, 5.8),
-                  (39.1, 20.2, 11.0, 6.8, 6.5)),
-    ("bf16", 32): (Cost(2, 4), 9, 13, (8.0, 4.1, 2.5, 1.8, 1.7), (10.1, 5.4, 3.1, 2.2, 2.1)),
-    ("f16", 64): (Cost(2, 2, convert=2), 23, 26, (23.0, 12.4, 6.5, 4.9, 4.7), (26.2, 14.0, 7.4, 4.4, 4.0)),
-    ("bf16", 64): (Cost(2, 4), 10, 13, (8.2, 5.4, 4.0, 3.3, 3.2), (11.4, 6.1, 3.8, 3.1, 3.0)),
+    ("f16", 16): (Cost(4, 10, add=10, renamed=8), 40, 32),
+    ("bf16", 16): (Cost(30, 20, 12), 39, 38),
+    ("f16", 32): (Cost(4, 5, add=4, convert=2), 26, 27),
+    ("bf16", 32): (Cost(2, 4), 9, 13),
+    ("f16", 64): (Cost(2, 2, convert=2), 23, 26),
+    ("bf16", 64): (Cost(2, 4), 10, 13),
 }
-_WIDENING = {"Zen 4": 2.4, "Golden Cove": 2.7}  # cycles of SSE2's f16_to_f32, likewise
+# What bench_overlap prints of them, as no core finds ports for all instructions at once.
+_ROUNDING_CYCLES = {
+    "Zen 3": {("f16", 16): (33.0, 18.0, 10.6, 9.5, 9.3), ("bf16", 16): (34.2, 20.0, 15.5, 15.3, 15.3),
+              ("f16", 32): (28.0, 15.0, 8.6, 6.0, 6.3), ("bf16", 32): (10.0, 5.0, 2.7, 2.0, 1.8)},
+    "Zen 4": {("f16", 16): (33.0, 17.6, 10.4, 9.0, 9.0), ("bf16", 16): (30.8, 19.0, 15.3, 15.1, 15.0),
+              ("f16", 32): (27.0, 13.6, 7.8, 5.7, 5.8), ("bf16", 32): (8.0, 4.1, 2.5, 1.8, 1.7),
+              ("f16", 64): (23.0, 12.4, 6.5, 4.9, 4.7), ("bf16", 64): (8.2, 5.4, 4.0, 3.3, 3.2)},
+    "Golden Cove": {("f16", 16): (40.4, 21.5, 12.4, 9.1, 9.0), ("bf16", 16): (40.6, 24.7, 18.4, 17.7, 17.6),
+                    ("f16", 32): (39.1, 20.2, 11.0, 6.8, 6.5), ("bf16", 32): (10.1, 5.4, 3.1, 2.2, 2.1),
+                    ("f16", 64): (26.2, 14.0, 7.4, 4.4, 4.0), ("bf16", 64): (11.4, 6.1, 3.8, 3.1, 3.0)},
+}
+_WIDENING = {"Zen 3": 2.55, "Zen 4": 2.4, "Golden Cove": 2.7}  # cycles of SSE2's f16_to_f32, likewise
 # Constants, and what compilers keep in flight.
 _ROUNDING_REGISTERS = {("f16", 16): 10, ("bf16", 16): 12, ("f16", 32): 6, ("bf16", 32): 8,
                        ("f16", 64): 4, ("bf16", 64): 15}
@@ -469,7 +482,7 @@ def _float_primitives(isa: Isa) -> list[Primitive]:
                   "least_rows_staged_once": _LEAST_ROWS_STAGED_ONCE.get(isa.name, 0),
                   **(_SOFTWARE_STAGING if isa is SSE2 else {})}
         out_half = {"load_out": f"{name}_to_f32({{load}})", "store_out": f"f32_to_{name}({{acc}})"}
-        cost, intel, zen5, zen4, golden_cove = _ROUNDING[name, isa.vector_bytes]
+        cost, intel, zen5 = _ROUNDING[name, isa.vector_bytes]
         # Products of two f16 are exact in f32, so mul + add is the FMA chain; those of two bf16 can
         # underflow.
         to_f32 = "fma_chain" if has_fma or name == "f16" else "mul_add_chain"
@@ -485,7 +498,8 @@ def _float_primitives(isa: Isa) -> list[Primitive]:
                       **multiply_add("ps", len(form["k_order"]))),
             Primitive(isa, TYPES[f"{name}{name}{name}"], numerics="round_each_step", **common,
                       **out_half, **rounded, dot_cost=cost, latency={"Intel": intel, "Zen 5": zen5},
-                      dot_cycles={"Zen 4": zen4, "Golden Cove": golden_cove},
+                      dot_cycles={core: cycles[name, isa.vector_bytes] for core, cycles in _ROUNDING_CYCLES.items()
+                                  if (name, isa.vector_bytes) in cycles},
                       registers=_ROUNDING_REGISTERS[name, isa.vector_bytes]),
         ]
     return found

@@ -120,7 +120,7 @@ template <class Params>
 struct Change {
   const char* name;
   uk_status_t expected;
-  std::function<void(Params&)> change;
+  void (*change)(Params&);
 };
 
 template <class Params>
