@@ -602,6 +602,22 @@ TEST_P(PackLarge, BothSidesOfTheStreamedSizeWhereL3FeedsTiles) {
   GTEST_SKIP() << "this CPU has no level whose tiles L3 feeds";
 }
 
+// Rows of tiles that are written in turns, on a CPU that gains by fewer of them.
+TEST(PackLargeRows, TakeFewTurnsWhereTheCoreReadsAhead) {
+  const auto types = pack_types();
+  const auto f32 = std::find_if(types.begin(), types.end(),
+                                [](const PackType& type) { return type.bits == 32; });
+  for (const bool reads_ahead : {false, true}) {
+    CpuData cpu = {};
+    if (reads_ahead) cpu[7] = uk::kReadsAhead;
+    Call call(dense_case(UK_OP_PACK, *f32, 0, 1030, 2051, {1, 16}), cpu.data());
+    call.run_and_check();
+    ASSERT_NE(nullptr, call.plan().row);
+    EXPECT_EQ(uk::kReadsAhead && reads_ahead ? uk::kRowsInFewTurns : uk::kRowsInTurns,
+              call.plan().blocks.tile_rows);
+  }
+}
+
 // Tiles one element wide, taller than those that stack: of a strip of them so many fit the scratch.
 // The debug build has one.
 TEST(PackStrip, FitsTheScratch) {
