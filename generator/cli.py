@@ -46,7 +46,7 @@ def _parser(command: str) -> argparse.ArgumentParser:
     parser = _Parser(prog="generator", description="Tile functions on request.")
     commands = parser.add_subparsers(dest="command", required=True, parser_class=_Parser)
     arch = {"default": "x86_64", "choices": library.ARCHS}
-    manifest = {"nargs": "+", "required": True, "type": library.named, "metavar": "FILE",
+    manifest = {"nargs": "+", "action": "extend", "required": True, "type": library.named, "metavar": "FILE",
                 "help": "requests, one a line: 'mmt4d s8s8s32 12x32x4 avx512_vnni [f32acc]', "
                         "'pack x32 8x1 [t] avx2_fma', '# comment', or JSON objects with the members "
                         "op, type, shape, level, f32acc, t"}

@@ -170,6 +170,12 @@ class OutputTest(BuildCase):
         text = [int(line.split()[1]) for line in size.splitlines() if line.startswith(".text")]
         self.assertEqual(sum(text), plain["code_bytes"] + vnni["code_bytes"])
 
+    def test_manifests_by_several_options(self) -> None:
+        second = self.directory / "second.txt"
+        second.write_text(f"{_THREE[0]}\n{_GENERATED}\n")
+        rows = self.build([_GENERATED], "--manifest", str(second), "--emit", "cpp")
+        self.assertEqual([(row["request"], row["count"]) for row in rows], [(_GENERATED, 2), (_THREE[0], 1)])
+
     def test_self_contained_has_the_hand_written_tiles(self) -> None:
         lines = [_HAND, "pack x32 8x1 t avx2_fma", "unpack x32 8x8 avx2_fma"]
         rows = self.build(lines, "--self-contained")

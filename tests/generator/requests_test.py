@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 import unittest
 from pathlib import Path
@@ -147,6 +148,16 @@ class ExplainTest(unittest.TestCase):
         self.assertRegex(refused, r"^refused +mmt4d f32f32f32 99x1x1 avx2_fma: M0 = 99 is out of range")
         self.assertRegex(copy, r"^generated +pack x32 9x3 t avx_vnni: "
                                r"uk_pack_tile_x32_9x3_t_x86_64_avx2_fma; .* avx2_fma serves it$")
+
+    def test_manifests_by_one_option_or_several(self) -> None:
+        with tempfile.TemporaryDirectory() as directory:
+            first, second, third = paths = [Path(directory, f"{n}.txt") for n in (1, 2, 3)]
+            for n, path in enumerate(paths, 1):
+                path.write_text(f"mmt4d f32f32f32 {n}x19x1 avx2_fma\n")
+            together = run_generator("explain", "--manifest", *paths)
+            apart = run_generator("explain", "--manifest", first, second, "--manifest", third)
+        self.assertEqual(re.findall("f32f32f32 ([0-9]+)x19x1 ", together.stdout), ["1", "2", "3"])
+        self.assertEqual((apart.returncode, apart.stderr, apart.stdout), (0, "", together.stdout))
 
 
 if __name__ == "__main__":
