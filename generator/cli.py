@@ -85,7 +85,8 @@ def _parser(command: str) -> argparse.ArgumentParser:
                       help="object files, static archives, LLVM bitcode; of MLIR text (.mlir) the tiles "
                            "that linalg.mmt4d, pack and unpack ask for")
     link.add_argument("--level", required=True, action="append",
-                      help="what the CPUs that will run it have: avx512_vnni; once more for a level beside")
+                      help="what the CPUs that will run it have: avx512_vnni; once more, or behind a +, for a "
+                           "level beside")
     link.add_argument("--arch", **arch)
     link.add_argument("--out", required=True, type=library.named_path, metavar="DIR",
                       help=f"gets libuk_link.a and {INDEX}")

@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Iterator
+from typing import Iterable, Iterator
 
 from generator.copy_tile import CopyTile
 from generator.model import TYPES, RequestError, Tile
@@ -196,6 +196,11 @@ def levels(arch: str) -> dict[str, Level]:
 def slow_features(arch: str) -> frozenset[str]:
     """Those that a CPU may have beside its levels' features, to put some of these last."""
     return frozenset().union(*(level.slow for level in levels(arch).values()))
+
+
+def level_names(texts: Iterable[str]) -> list[str]:
+    """Those that --level, as often as it is there, names: several with + between them."""
+    return list(dict.fromkeys(name for text in texts for name in text.split("+")))
 
 
 def levels_served_by(arch: str, name: str) -> list[Level]:

@@ -164,10 +164,11 @@ def link(options: Options, found: Harvest) -> None:
 
 
 def run_link(arguments: argparse.Namespace, options: Options) -> int:
-    for level in arguments.level:
+    levels = library.level_names(arguments.level)
+    for level in levels:
         library.levels_served_by(options.arch, level)  # it exists
     try:
-        found = harvest(arguments.inputs, arguments.nm, options.arch, arguments.level)
+        found = harvest(arguments.inputs, arguments.nm, options.arch, levels)
     except Unserved as error:
         print(*error.args, f"generator: {len(error.args)} cannot be served; nothing was written",
               sep="\n", file=sys.stderr)

@@ -492,9 +492,9 @@ def _size(text: str) -> int:
 def add_query_parser(commands: argparse._SubParsersAction, arch: dict) -> None:
     parser = commands.add_parser(
         "query", help="say which tile suits a matmul, as uk_query_tile_sizes does on the CPU itself")
-    parser.add_argument("--level", required=True, metavar="LEVEL",
-                        help="of the CPU; one with several has them all: avx512_vnni+avx512_bf16, and +slow_avx512bf16 "
-                             "or +reads_ahead where UK_CPU_FIELD7_... of ukernel.h is so")
+    parser.add_argument("--level", required=True, action="append", metavar="LEVEL",
+                        help="of the CPU; one with several has them all: avx512_vnni+avx512_bf16, or once more for "
+                             "each, and +slow_avx512bf16 or +reads_ahead where UK_CPU_FIELD7_... of ukernel.h is so")
     parser.add_argument("type", help="s8s8s32")
     for name in ("m", "n", "k"):
         parser.add_argument(name, type=_size, metavar=name.upper(),
@@ -513,6 +513,7 @@ def add_query_parser(commands: argparse._SubParsersAction, arch: dict) -> None:
 def _run(arguments: argparse.Namespace) -> None:
     a = arguments
     of_library = Library(a.arch, read_rows(a.table, a.arch)) if a.table else None
-    row = query_row(a.arch, a.level, a.type, a.m, a.n, a.k, a.m0, a.n0, a.k0, a.skip, of_library)
+    level = "+".join(library.level_names(a.level))
+    row = query_row(a.arch, level, a.type, a.m, a.n, a.k, a.m0, a.n0, a.k0, a.skip, of_library)
     assert isinstance(row.tile, Tile)
     print(f"{row.tile.m0}x{row.tile.n0}x{row.tile.k0} {row.tile.symbol} {row.origin}")

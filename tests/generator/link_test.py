@@ -133,9 +133,11 @@ class ArchiveTest(LinkCase):
         calls = [MMT4D.format(4), "linalg_mmt4d_viewsxsx4x2xbf16_viewsxsx8x2xbf16_viewsxsx4x8xf32",
                  "linalg_mmt4d_viewsxsx4x4xi8_viewsxsx8x4xi8_viewsxsx4x8xi32"]
         model = self.object(calls)
-        index = self.link(model, "--level", "avx512_bf16", "--level", "avx512_vnni")
-        self.assertEqual({row["symbol"].partition("x86_64_")[2] for row in index["requests"]},
-                         {"avx512_base", "avx512_bf16", "avx512_vnni"})
+        for levels in (("avx512_bf16", "avx512_vnni"), ("avx512_vnni+avx512_bf16",),
+                       ("avx512_vnni", "avx512_bf16+avx2_fma")):
+            index = self.link(model, *(word for level in levels for word in ("--level", level)))
+            self.assertEqual({row["symbol"].partition("x86_64_")[2] for row in index["requests"]},
+                             {"avx512_base", "avx512_bf16", "avx512_vnni"}, levels)
 
     def test_a_tile_is_of_its_own_level_whatever_else_there_is(self) -> None:
         call = "linalg_mmt4d_viewsxsx4x2xbf16_viewsxsx8x2xbf16_viewsxsx4x8xf32"

@@ -220,6 +220,19 @@ class CommandTest(unittest.TestCase):
         self.assertEqual((ran.stdout, ran.stderr, ran.returncode),
                          (f"{m0}x32x4 {row.tile.symbol} {row.origin}\n", "", 0))
 
+    def test_levels_by_one_option_or_several_in_any_order(self) -> None:
+        def answer(*levels: str) -> str:
+            ran = run_generator("query", *(word for level in levels for word in ("--level", level)),
+                                "bf16bf16f32", "512", "4096", "4096")
+            self.assertEqual((ran.returncode, ran.stderr), (0, ""))
+            return ran.stdout
+
+        together = answer("avx2_fma+avx512_bf16")
+        self.assertIn("_avx512_bf16 ", together)
+        for levels in (("avx2_fma", "avx512_bf16"), ("avx512_bf16", "avx2_fma"), ("avx512_bf16+avx2_fma",),
+                       ("avx512_bf16", "avx2_fma", "avx512_bf16")):
+            self.assertEqual(answer(*levels), together, levels)
+
     def test_skip_changes_the_tile(self) -> None:
         ran = run_generator("query", "--level", "avx2_fma", "f16f16f16", "64", "64", "64", "--skip")
         self.assertIn("_f32acc ", ran.stdout)
