@@ -113,10 +113,23 @@ def _flags(arch: str, level: str, compiler_id: str) -> list[str]:
     return ["-std=c++17", "-O3", *library.compiler_flags(arch, level, compiler_id)]
 
 
+_SCRIPT_BYTES = 64 << 10  # as large as scripts that call a compiler become
+
+
+def _identity(path: str) -> str:
+    """What changes with the program. A script's contents, as it may be checked out anew by every job that
+    shares a cache; of a compiler itself what is found without reading it."""
+    found = os.stat(path)
+    if found.st_size > _SCRIPT_BYTES:
+        return f"{found.st_size} {found.st_mtime_ns}"
+    return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+
+
 @dataclass(frozen=True)
 class Compiler:
     path: str
     version: str  # all that --version prints
+    identity: str  # of the file: --version of a script that adds options is that of the compiler
 
     @staticmethod
     def find(name: str) -> Compiler:
@@ -126,7 +139,7 @@ class Compiler:
         asked = subprocess.run([path, "--version"], capture_output=True, text=True, errors="replace")
         if asked.returncode:
             raise RequestError(f"'{name} --version' failed: it is no compiler")
-        return Compiler(os.path.abspath(path), asked.stdout)
+        return Compiler(os.path.abspath(path), asked.stdout, _identity(path))
 
     @cached_property
     def id(self) -> str:
@@ -263,8 +276,9 @@ class Build:
         digest = hashlib.sha256(sources_hash(self.options.arch))
         digest.update(b"obj" if self.options.kind == "archive" else self.options.kind.encode())
         if self.compiler:
-            flags = self.compiler.flags(self.options.arch, level, self.options.kind)
-            digest.update(repr((self.compiler.path, self.compiler.version, flags)).encode())
+            compiler = self.compiler
+            flags = compiler.flags(self.options.arch, level, self.options.kind)
+            digest.update(repr((compiler.path, compiler.version, compiler.identity, flags)).encode())
         return digest.hexdigest()[:32]
 
     @cache

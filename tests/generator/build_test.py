@@ -338,6 +338,37 @@ class CacheTest(BuildCase):
         self.build([_GENERATED])
         self.assertEqual(self.compiled(), [f"{_GENERATED_SYMBOL}.cc"])
 
+    def test_an_edited_script_that_calls_the_compiler_is_another_one(self) -> None:
+        """Its contents count, by whatever name, and not its time."""
+        self.build([_GENERATED])
+        self.compiled()
+        link = self.directory / "link"
+        link.symlink_to(self.cc)
+        self.build([_GENERATED], "--cc", str(link))
+        self.compiled()
+        plain, time_ns = self.cc.read_text(), self.cc.stat().st_mtime_ns
+        # As long as before, with a time that says nothing either.
+        self.cc.write_text(plain.replace("sleep 1;", "sleep 2;"))
+        os.utime(self.cc, ns=(time_ns, time_ns))
+        for more in ([], ["--cc", str(link)]):
+            self.build([_GENERATED], *more)
+            self.assertEqual(self.compiled(), [f"{_GENERATED_SYMBOL}.cc"])
+        self.cc.write_text(plain)
+        self.build([_GENERATED])
+        self.assertEqual(self.compiled(), [])
+
+    def test_a_replaced_compiler_is_another_one(self) -> None:
+        """One that is large, by its time."""
+        with open(self.cc, "a") as file:
+            file.write("#" * 100_000)
+        self.build([_GENERATED])
+        self.compiled()
+        self.build([_GENERATED])
+        self.assertEqual(self.compiled(), [])
+        os.utime(self.cc, ns=(0, 1))
+        self.build([_GENERATED])
+        self.assertEqual(self.compiled(), [f"{_GENERATED_SYMBOL}.cc"])
+
     def test_a_failed_build_goes_on_where_it_stopped(self) -> None:
         (self.directory / "broken").write_text("2x5x1")
         self.assert_refused(r"cc failed on uk_\w+_2x5x1_\w+.cc: tile.cc:1:1: error: broken",
