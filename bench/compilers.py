@@ -41,7 +41,7 @@ def measure(bench: Path, level: str, compilers: list[Compiler],
     generated = tuple(row.tile for row in generated_rows(ARCH)
                       if isinstance(row.tile, Tile) and row.tile.isa == level)
     with tempfile.TemporaryDirectory() as directory:
-        ways = {compiler.path: shared_objects(
+        ways = {compiler.name: shared_objects(
             Sources(f"by{number}", file if file.exists() else None, generated), level, compiler,
             Path(directory)) for number, compiler in enumerate(compilers)}
         return medians(bench, level, ways, repeat)
@@ -87,7 +87,7 @@ def main() -> int:
         found = measure(options.bench, level, compilers, options.repeat)
         for compiler in others if found else ():
             lines.append(row(level, short_name(compiler), {
-                symbol: 100 * ns[reference.path] / ns[compiler.path] for symbol, ns in found.items()}))
+                symbol: 100 * ns[reference.name] / ns[compiler.name] for symbol, ns in found.items()}))
     block = "\n".join(lines) + "\n"
     if options.update:
         replace_block(options.update, "compilers", block)

@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -125,21 +126,38 @@ def _identity(path: str) -> str:
     return hashlib.sha256(Path(path).read_bytes()).hexdigest()
 
 
+def _words(name: str) -> list[str]:
+    try:
+        return shlex.split(name)
+    except ValueError:  # an open quote
+        return []
+
+
 @dataclass(frozen=True)
 class Compiler:
-    path: str
+    command: tuple[str, ...]  # the program, and arguments in front of all others
     version: str  # all that --version prints
-    identity: str  # of the file: --version of a script that adds options is that of the compiler
+    identity: tuple[str, ...]  # of the files: --version of a script that adds options is that of the compiler
 
     @staticmethod
     def find(name: str) -> Compiler:
-        path = shutil.which(name)
-        if not path:
-            raise RequestError(f"compiler '{name}' not found; --cc names another")
-        asked = subprocess.run([path, "--version"], capture_output=True, text=True, errors="replace")
+        words = [name] if shutil.which(name) else _words(name)
+        # Of the words behind the first some may be programs, as of 'ccache clang++'.
+        paths = [shutil.which(word) for word in words]
+        if not words or not paths[0]:
+            first = f": there is no program '{words[0]}'" if len(words) > 1 else ""
+            raise RequestError(f"compiler '{name}' not found{first}; --cc names another")
+        command = [os.path.abspath(paths[0]),
+                   *(os.path.abspath(path) if path and "/" in word else word
+                     for word, path in zip(words[1:], paths[1:]))]  # it runs elsewhere
+        asked = subprocess.run([*command, "--version"], capture_output=True, text=True, errors="replace")
         if asked.returncode:
             raise RequestError(f"'{name} --version' failed: it is no compiler")
-        return Compiler(os.path.abspath(path), asked.stdout, _identity(path))
+        return Compiler(tuple(command), asked.stdout, tuple(map(_identity, filter(None, paths))))
+
+    @property
+    def name(self) -> str:
+        return " ".join(self.command)
 
     @cached_property
     def id(self) -> str:
@@ -157,10 +175,10 @@ class Compiler:
         """What a GCC for another architecture says of the flags is hard to understand."""
         if self.id == "Clang":
             return
-        asked = subprocess.run([self.path, "-dumpmachine"], capture_output=True, text=True, errors="replace")
+        asked = subprocess.run([*self.command, "-dumpmachine"], capture_output=True, text=True, errors="replace")
         machine = asked.stdout.strip()
         if not asked.returncode and re.fullmatch(r"\w+(-\w+)+", machine) and not _is_for(machine, arch):
-            raise RequestError(f"{self.path} compiles for {machine}, not {arch}; --cc names another")
+            raise RequestError(f"{self.name} compiles for {machine}, not {arch}; --cc names another")
 
     @cache
     def flags(self, arch: str, level: str, kind: str) -> list[str]:
@@ -169,14 +187,14 @@ class Compiler:
 
     def run(self, what: str, directory: Path, arguments: list[str]) -> None:
         """With -o among the arguments."""
-        ran = subprocess.run([self.path, *arguments], cwd=directory, stdin=subprocess.DEVNULL,
+        ran = subprocess.run([*self.command, *arguments], cwd=directory, stdin=subprocess.DEVNULL,
                              capture_output=True, text=True, errors="replace")
         if ran.returncode:
             lines = ran.stderr.splitlines()
             first = next((line for line in lines if "error" in line), "".join(lines[:1]))
-            raise RequestError(f"{self.path} failed on {what}: {first or f'exit {ran.returncode}'}")
+            raise RequestError(f"{self.name} failed on {what}: {first or f'exit {ran.returncode}'}")
         if not (directory / arguments[arguments.index("-o") + 1]).exists():
-            raise RequestError(f"{self.path} wrote nothing for {what}: it is no compiler")
+            raise RequestError(f"{self.name} wrote nothing for {what}: it is no compiler")
 
 
 # ---------------------------------------------------------------- progress
@@ -278,7 +296,7 @@ class Build:
         if self.compiler:
             compiler = self.compiler
             flags = compiler.flags(self.options.arch, level, self.options.kind)
-            digest.update(repr((compiler.path, compiler.version, compiler.identity, flags)).encode())
+            digest.update(repr((compiler.command, compiler.version, compiler.identity, flags)).encode())
         return digest.hexdigest()[:32]
 
     @cache
@@ -354,7 +372,7 @@ class Build:
                               self.options.kind)
             if not is_compiled(made):
                 what = "LLVM bitcode" if is_bitcode(self.options.kind) else "64-bit ELF object"
-                raise RequestError(f"{self.compiler.path} wrote no whole {what} for {text.name}")
+                raise RequestError(f"{self.compiler.name} wrote no whole {what} for {text.name}")
         cached.parent.mkdir(exist_ok=True)
         hash_file = _hash_file(made)
         hash_file.write_bytes(_hash_of(made))
@@ -368,7 +386,7 @@ class Build:
         try:
             ir.write_text(for_inlining(ir.read_text(encoding="utf-8")), encoding="utf-8")
         except UnicodeDecodeError:
-            raise RequestError(f"{self.compiler.path} wrote no LLVM IR for {text.name}") from None
+            raise RequestError(f"{self.compiler.name} wrote no LLVM IR for {text.name}") from None
         self.compiler.run(ir.name, scratch, ["-emit-llvm", "-Xclang", "-disable-llvm-passes",
                                              *self.compiler.target_flags(self.options.arch),
                                              "-c", ir.name, "-o", made])

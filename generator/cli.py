@@ -128,8 +128,8 @@ def _add_compiler_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--jobs", type=_jobs, default=len(os.sched_getaffinity(0)), metavar="N",
                         help="compilers at a time; as many as CPUs by default")
     parser.add_argument("--cc", type=library.named, metavar="CC",
-                        help="compiler; by default $CXX or c++, for the other architecture its GCC, "
-                             "aarch64-linux-gnu-g++, and for bitcode clang++")
+                        help="compiler, also with arguments: 'ccache clang++'; by default $CXX or c++, for the "
+                             "other architecture its GCC, aarch64-linux-gnu-g++, and for bitcode clang++")
     parser.add_argument("--cache", type=library.named_path, metavar="DIR",
                         help="what was built is kept here; by default ~/.cache/ukernel-tiles")
 

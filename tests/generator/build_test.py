@@ -545,6 +545,10 @@ class ErrorTest(BuildCase):
         nothing = str(self.directory / "nothing")
         for arguments, message in (
                 ([*good, "--cc", nothing], f"compiler '{nothing}' not found"),
+                ([*good, "--cc", f"'{nothing}"], f"compiler ''{nothing}' not found"),
+                ([*good, "--cc", " "], "compiler ' ' not found"),
+                ([*good, "--cc", f"{nothing} x"], f"compiler '{nothing} x' not found: there is no program '{nothing}'"),
+                ([*good, "--cc", "false c++"], r"'false c\+\+ --version' failed: it is no compiler"),
                 ([*good, "--cc", "false"], "it is no compiler"),
                 ([*good, "--cc", "true"], r"/true wrote nothing for uk_\w+.cc: it is no compiler"),
                 ([*good, "--emit", "bitcode", "--cc", "g++"], "bitcode needs clang"),
@@ -592,6 +596,37 @@ class ErrorTest(BuildCase):
                 shutil.rmtree(self.cache)
         with mock.patch.dict(os.environ, {"CXX": ""}):
             self.assertEqual(default_compiler("x86_64", "obj"), "c++")
+
+    def test_a_compiler_with_arguments(self) -> None:
+        """A program may be among them, whose path is that of where the generator runs. The arguments count in
+        the cache."""
+        launcher, log = self.directory / "launch er", self.directory / "launched"
+        launcher.write_text(f'#!/bin/sh\necho ran >> {shlex.quote(str(log))}\nexec "$@"\n')
+        launcher.chmod(0o755)
+        plain = self.arguments([_GENERATED])
+        at = plain.index("--cc")
+        wrapped = f"{shlex.quote(str(launcher))} {os.path.relpath(self.cc, library.ROOT)}"
+        for name, compiled in ((wrapped, True), (wrapped, False), (f"{wrapped} -g0", True),
+                               (f"{wrapped} '-DTWO WORDS'", True), (str(launcher) + " x", None)):
+            for arguments, cxx in (([*plain, "--cc", name], "none"), (plain[:at] + plain[at + 2:], name)):
+                with self.subTest(name, cxx=cxx), mock.patch.dict(os.environ, {"CXX": cxx}):
+                    if compiled is None:
+                        self.assert_refused(f"compiler '{name}' not found: there is no program '{name[:-5]}'; ",
+                                            *arguments)
+                        continue
+                    ran = run_generator(*arguments)
+                    self.assertEqual((ran.returncode, ran.stderr), (0, ""))
+                    self.assertEqual(self.compiled(), [f"{_GENERATED_SYMBOL}.cc"] * (compiled and cxx == "none"))
+                    self.assertTrue(log.exists())
+        self.cc.write_text(self.cc.read_text() + "# edited\n")
+        self.build([_GENERATED], "--cc", wrapped)
+        self.assertEqual(self.compiled(), [f"{_GENERATED_SYMBOL}.cc"])
+
+    def test_a_compiler_whose_path_has_a_space(self) -> None:
+        spaced = self.directory / "c c"
+        self.cc.rename(spaced)
+        self.build([_GENERATED], "--cc", str(spaced))
+        self.assertEqual(self.compiled(), [f"{_GENERATED_SYMBOL}.cc"])
 
     def test_no_home_for_the_cache(self) -> None:
         arguments = self.arguments([_GENERATED])
