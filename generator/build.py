@@ -226,7 +226,7 @@ class Options:
     out: Path
     cache: Path
     jobs: int
-    cc: str
+    cc: str | None  # None: sources for whichever compiler
     kind: str  # a key of SUFFIX
     self_contained: bool
     without_grid: bool
@@ -285,7 +285,8 @@ class Build:
 
     def __init__(self, options: Options) -> None:
         self.options = options
-        self.compiler = None if options.kind == "cpp" else Compiler.find(options.cc)
+        self.compiler = Compiler.find(options.cc) if options.cc else None
+        self._compiles = options.kind != "cpp"  # of sources a compiler has flags alone
         if is_bitcode(options.kind) and self.compiler.id != "Clang":
             raise RequestError(f"bitcode needs clang, and '{options.cc}' is not; --cc names another")
 
@@ -293,7 +294,7 @@ class Build:
     def _key(self, level: str) -> str:
         digest = hashlib.sha256(sources_hash(self.options.arch))
         digest.update(b"obj" if self.options.kind == "archive" else self.options.kind.encode())
-        if self.compiler:
+        if self._compiles:
             compiler = self.compiler
             flags = compiler.flags(self.options.arch, level, self.options.kind)
             digest.update(repr((compiler.command, compiler.version, compiler.identity, flags)).encode())
@@ -314,7 +315,7 @@ class Build:
         missing = [unit for unit in units if not self._is_made(unit)]
         if not missing:
             return
-        if self.compiler:
+        if self._compiles:
             self.compiler.check_target(self.options.arch)
         from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
         self.options.cache.mkdir(parents=True, exist_ok=True)
@@ -342,7 +343,7 @@ class Build:
                 progress.close()
 
     def _levels_to_precompile(self, missing: list[Unit]) -> list[str]:
-        if not self.compiler:
+        if not self._compiles:
             return []
         of_level = [unit.level for unit in missing if unit.has_intrinsics]
         return sorted({level for level in of_level if of_level.count(level) >= _PRECOMPILE_FROM})
@@ -359,7 +360,7 @@ class Build:
         text = scratch / f"{unit.name}.cc"
         text.write_text(unit.source(), encoding="utf-8")
         made = text
-        if self.compiler:
+        if self._compiles:
             made = scratch / cached.name
             extra = list(unit.flags)
             if unit.has_intrinsics and wait_for_header:

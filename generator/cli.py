@@ -69,7 +69,8 @@ def _parser(command: str) -> argparse.ArgumentParser:
     make.add_argument("--emit", choices=list(SUFFIX), default="archive", dest="kind",
                       help="what to write for the tiles; archive by default. A compiler calls the "
                            "functions of bitcode, and inlines those of inline-bitcode into callers of "
-                           "the same target")
+                           f"the same target. Sources (cpp) need no compiler: {INDEX} has the flags of the one "
+                           "that --cc names, or of GCC")
     beside = make.add_mutually_exclusive_group()
     beside.add_argument("--self-contained", action="store_true",
                         help="build also what the library has by hand")
@@ -136,7 +137,7 @@ def _add_compiler_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _options(arguments: argparse.Namespace, kind: str, self_contained: bool, without_grid: bool
              ) -> Options:
-    cc = arguments.cc or default_compiler(arguments.arch, kind)
+    cc = arguments.cc or (None if kind == "cpp" else default_compiler(arguments.arch, kind))
     return Options(arguments.arch, arguments.out.absolute(),
                    (arguments.cache or _default_cache()).absolute(), arguments.jobs, cc, kind,
                    self_contained, without_grid)

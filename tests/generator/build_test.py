@@ -18,7 +18,7 @@ from pathlib import Path
 from unittest import mock
 
 from generator import library
-from generator.build import Compiler, default_compiler
+from generator.build import default_compiler
 from generator.objects import write_archive
 from tests.generator.support import ARCH, COMPILER, generator_command, main, other_arch, run_generator
 
@@ -271,17 +271,38 @@ class OutputTest(BuildCase):
             self.assertEqual(self.names(), ["index.json", *sorted(row["file"] for row in rows)])
 
     def test_source_needs_no_compiler(self) -> None:
+        arguments = self.arguments([_GENERATED, _HAND], "--emit", "cpp", "--self-contained")
         self.cc.unlink()
-        rows = self.build([_GENERATED, _HAND], "--emit", "cpp", "--self-contained")
-        for row in rows:
+        at = arguments.index("--cc")
+        with mock.patch.dict(os.environ, {"CXX": str(self.cc)}):
+            ran = run_generator(*arguments[:at], *arguments[at + 2:])
+        self.assertEqual((ran.returncode, ran.stderr), (0, ""))
+        index = json.loads((self.out / "index.json").read_text())
+        self.assertIsNone(index["compiler"])
+        for row in index["requests"]:
+            self.assertIn("-fno-ipa-icf", row["flags"])
             self.assertIn(row["symbol"], (self.out / row["file"]).read_text())
             self.assertIsNone(row["code_bytes"])
+
+    def test_sources_have_the_flags_of_the_compiler_that_is_named(self) -> None:
+        row, = self.build([_GENERATED], "--emit", "cpp")
+        source = (self.out / row["file"]).read_bytes()
+        self.cc.write_text("#!/bin/sh\n[ $# = 1 ] && echo clang version 1\n")
+        row, = self.build([_GENERATED], "--emit", "cpp")
+        self.assertIn("-fno-builtin", row["flags"])
+        self.assertNotIn("-fno-ipa-icf", row["flags"])  # GCC's
+        index = json.loads((self.out / "index.json").read_text())
+        self.assertEqual(index["compiler"], "clang version 1")
+        self.assertEqual((self.out / row["file"]).read_bytes(), source)
+        self.assertEqual(len(list(self.cache.rglob("uk_*.cc"))), 1)
+        self.cc.unlink()
+        self.assert_refused(f"compiler '{self.cc}' not found", *self.arguments([_GENERATED], "--emit", "cpp"))
 
     def test_sources_compile_with_the_flags_of_the_index(self) -> None:
         first, = self.build([_GENERATED], "--emit", "obj")
         row, = self.build([_GENERATED], "--emit", "cpp")
         made = self.directory / "tile.o"
-        for flags in (first["flags"], *([row["flags"]] if Compiler.find(COMPILER).id == "GNU" else [])):
+        for flags in (first["flags"], row["flags"]):
             subprocess.run([COMPILER, *flags, f"-I{library.ROOT}", "-c", self.out / row["file"], "-o", made],
                            check=True)
             self.assertEqual(_symbols(made), {_GENERATED_SYMBOL})
