@@ -203,10 +203,16 @@ def level_names(texts: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(name for text in texts for name in text.split("+")))
 
 
+def check_level(arch: str, name: str, names: Iterable[str]) -> None:
+    """That it is one of the names."""
+    if name not in names:
+        others = "".join(f"; --arch {other} has it" for other in ARCHS if other != arch and name in levels(other))
+        raise RequestError(f"unknown level {quoted(name)}; there are {', '.join(names)}{others}")
+
+
 def levels_served_by(arch: str, name: str) -> list[Level]:
     """The level and all that a CPU of this level can also run, best first."""
-    if name not in levels(arch):
-        raise RequestError(f"unknown level {quoted(name)}; there are {', '.join(levels(arch))}")
+    check_level(arch, name, levels(arch))
     features = levels(arch)[name].features
     usable = [level for level in levels(arch).values() if level.features <= features]
     return sorted(usable, key=lambda level: (level.name == name, level.rank), reverse=True)

@@ -58,11 +58,10 @@ def level_of_cpu(arch: str, name: str) -> frozenset[str]:
     """The features of a CPU of this level, or of these, with what else field 7 says of it that tiles depend on:
     "avx512_vnni+avx512_bf16+slow_avx512bf16"."""
     features_of = {level.name: level.features for level in library.levels(arch).values()}
-    features_of |= {further.lower(): frozenset({further}) for further in further_features(arch)}
+    features_of |= {further.lower(): frozenset({further}) for further in sorted(further_features(arch))}
     features: frozenset[str] = frozenset()
     for part in name.split("+"):
-        if part not in features_of:
-            raise RequestError(f"unknown level {library.quoted(part)}; there are {', '.join(features_of)}")
+        library.check_level(arch, part, features_of)
         features |= features_of[part]
     return features
 

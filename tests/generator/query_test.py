@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import re
 import subprocess
@@ -12,6 +13,7 @@ import tempfile
 import unittest
 from itertools import product
 from pathlib import Path
+from unittest import mock
 
 from generator import library
 from generator.coverage import CLASSES
@@ -167,6 +169,8 @@ class ErrorTest(unittest.TestCase):
     def test_errors_say_what_is_wrong(self) -> None:
         self._check("unknown type 'f8f8f32'; there are", "x86_64", "sse2", "f8f8f32", 1, 1, 1)
         self._check("unknown level 'sse9'; there are", "x86_64", "sse2+sse9", "f32f32f32", 1, 1, 1)
+        self._check("unknown level 'neon'; there are sse2, [^;]*; --arch arm_64 has it$", "x86_64", "sse2+neon",
+                    "f32f32f32", 1, 1, 1)
         self._check("N0 = -1 is negative", "x86_64", "sse2", "f32f32f32", 1, 1, 1, 0, -1)
         self._check("K0 = 3 splits a byte", "x86_64", "sse2", "s8s4s32", 1, 1, 1, 0, 0, 3)
         self._check(r"no tile of f32f32f32 is 63x\*x1 on sse2", "x86_64", "sse2", "f32f32f32", 1, 1, 1,
@@ -245,6 +249,15 @@ class CommandTest(unittest.TestCase):
                           ["--level", "sse2", "f32f32f32", "1", "1", "1", "--m0", "63"]):
             ran = run_generator("query", *arguments)
             self.assertEqual((ran.returncode, ran.stdout, ran.stderr.count("\n")), (2, "", 1), ran.stderr)
+
+    def test_an_error_is_the_same_every_time(self) -> None:
+        def error(seed: str) -> str:
+            with mock.patch.dict(os.environ, {"PYTHONHASHSEED": seed}):
+                return run_generator("query", "--level", "sse9", "f32f32f32", "1", "1", "1").stderr
+
+        self.assertEqual({error(str(seed)) for seed in range(1, 6)},
+                         {f"generator: unknown level 'sse9'; there are {', '.join(library.levels('x86_64'))}, "
+                          f"{', '.join(sorted(map(str.lower, further_features('x86_64'))))}\n"})
 
     def test_a_table_with_tiles_beside_the_grid(self) -> None:
         query = ["query", "--level", "avx2_fma", "f32f32f32", "9", "48", "999", "--m0", "9", "--n0", "48"]

@@ -98,6 +98,7 @@ class AnswerTest(unittest.TestCase):
                 ("mmt4d s8s8s32 1x1x17 avx2_fma", "K0 = 17 is out of range, 1 to 16"),
                 ("mmt4d s8s4s32 4x8x3 avx2_fma", "K0 = 3 splits a byte"),
                 ("mmt4d s8s8s32 1x1x1 avx3", "unknown level 'avx3'; there are sse2, "),
+                ("mmt4d s8s8s32 1x1x1 neon", "amx_bf16; --arch arm_64 has it"),
                 ("mmt4d f32f32f32 1x1x1 avx2_fma f32acc", "f32acc means nothing for f32f32f32"),
                 ("pack x32 65x7 avx2_fma", "tile0 = 65 is out of range, 1 to 64"),
                 ("unpack x32 5x0 t avx2_fma", "tile1 = 0 is out of range, 1 to 64"),
