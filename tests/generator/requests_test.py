@@ -54,6 +54,13 @@ class ManifestTest(unittest.TestCase):
                          [("mmt4d s8s8s32 1x2x4 avx2_fma", 2), ("mmt4d f32f32f32 1x2x1 avx2_fma", 1)])
         self.assertEqual([a.place for a in asked.values()], [f"{first}:2", f"{first}:3"])
 
+    def test_a_byte_order_mark_is_no_part_of_the_first_request(self) -> None:
+        with tempfile.TemporaryDirectory() as directory:
+            manifest = Path(directory, "a.txt")
+            manifest.write_bytes(b"\xef\xbb\xbfpack x32 9x3 t sse2\r\npack x32 9x3 t sse2")
+            (request, asked), = read_manifests([str(manifest)]).items()
+        self.assertEqual((request.text, asked.count), ("pack x32 9x3 t sse2", 2))
+
 
 class AnswerTest(unittest.TestCase):
     def test_hand_written_goes_first(self) -> None:
@@ -120,15 +127,6 @@ class CopySourceTest(unittest.TestCase):
                       "UK_DEFINE_UNPACK_TILE(x4, 9, 6, straight, x86_64, sse2)\n", text)
         with self.assertRaises(ValueError):
             emit_copies(tiles)
-
-
-class ManifestTest(unittest.TestCase):
-    def test_a_byte_order_mark_is_no_part_of_the_first_request(self) -> None:
-        with tempfile.TemporaryDirectory() as directory:
-            manifest = Path(directory, "a.txt")
-            manifest.write_bytes(b"\xef\xbb\xbfpack x32 9x3 t sse2\r\npack x32 9x3 t sse2")
-            (request, asked), = read_manifests([str(manifest)]).items()
-        self.assertEqual((request.text, asked.count), ("pack x32 9x3 t sse2", 2))
 
 
 class ExplainTest(unittest.TestCase):
