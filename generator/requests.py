@@ -82,16 +82,21 @@ def _members(pairs: list[tuple[str, object]]) -> dict[str, object]:
     return members
 
 
+_EXAMPLES = {"op": "mmt4d", "type": "s8s8s32", "shape": "9x48x3", "level": "avx2_fma"}
+
+
 def _parse_json(line: str) -> Request:
     try:
         fields = json.loads(line, object_pairs_hook=_members)
     except (ValueError, RecursionError) as error:
         raise RequestError(f"not JSON: {error}") from None
     texts = []
-    for name in ("op", "type", "shape", "level"):
-        value = fields.pop(name, None)
-        if not isinstance(value, str):
+    for name, example in _EXAMPLES.items():
+        if name not in fields:
             raise RequestError(f"the request has no text '{name}'")
+        value = fields.pop(name)
+        if not isinstance(value, str):
+            raise RequestError(f"'{name}' must be text, such as {json.dumps(example)}")
         texts.append(value)
     for name, value in fields.items():
         if name not in ("f32acc", "t"):
