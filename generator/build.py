@@ -266,6 +266,26 @@ def _remove_left_behind(cache: Path) -> None:
             pass
 
 
+def _make_directory(path: Path) -> None:
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except FileExistsError as error:  # the path, or one above it
+        what = "a link that leads nowhere" if os.path.islink(error.filename) else "a file"
+        raise RequestError(f"{error.filename}: {what} is where a directory should be") from None
+
+
+@contextmanager
+def _unfinished(directory: Path) -> Iterator[Path]:
+    """For files on their way into the directory, and in it, as what is beside it may be another file system,
+    or not ours to write."""
+    try:
+        made = tempfile.TemporaryDirectory(dir=directory, prefix=_PARTIAL)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(directory)) from None  # a name that who runs this knows
+    with made as name:
+        yield Path(name)
+
+
 def _header(level: str) -> str:
     return f"{level}.h"
 
@@ -318,11 +338,10 @@ class Build:
         if self._compiles:
             self.compiler.check_target(self.options.arch)
         from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
-        self.options.cache.mkdir(parents=True, exist_ok=True)
+        _make_directory(self.options.cache)
         _remove_left_behind(self.options.cache)
         progress = Progress(len(missing))
-        with tempfile.TemporaryDirectory(dir=self.options.cache, prefix=_PARTIAL) as directory:
-            scratch = Path(directory)
+        with _unfinished(self.options.cache) as scratch:
             pool = ThreadPoolExecutor(self.options.jobs)
             try:
                 headers = {level: pool.submit(self._precompile, scratch, level).result
@@ -374,7 +393,7 @@ class Build:
             if not is_compiled(made):
                 what = "LLVM bitcode" if is_bitcode(self.options.kind) else "64-bit ELF object"
                 raise RequestError(f"{self.compiler.name} wrote no whole {what} for {text.name}")
-        cached.parent.mkdir(exist_ok=True)
+        _make_directory(cached.parent)
         hash_file = _hash_file(made)
         hash_file.write_bytes(_hash_of(made))
         os.replace(made, cached)
@@ -484,11 +503,9 @@ def tiles_to_make(options: Options, answers: dict[Request, Answer]) -> dict[str,
 def write_output(options: Options, files: list[Path], index: dict, archive: str) -> None:
     """The files, or an archive of them, and the index."""
     out = options.out
-    out.parent.mkdir(parents=True, exist_ok=True)  # names the file that is in its way
-    out.mkdir(exist_ok=True)
-    # In the output itself: what is beside it may be another file system, or not ours to write.
-    with _one_at_a_time(out), tempfile.TemporaryDirectory(dir=out, prefix=_PARTIAL) as scratch:
-        ready = Path(scratch)
+    _make_directory(out.parent)  # names the file that is in its way
+    _make_directory(out)
+    with _one_at_a_time(out), _unfinished(out) as ready:
         if options.kind == "archive":
             write_archive(ready / archive, files)
         else:

@@ -477,10 +477,10 @@ class CacheTest(BuildCase):
             entry.rmdir()
         shutil.rmtree(made.parent)
         made.parent.touch()
-        self.assert_refused(f"{made.parent}: File exists", *self.arguments([_GENERATED]))
+        self.assert_refused(f"{made.parent}: a file is where a directory should be", *self.arguments([_GENERATED]))
         made.parent.unlink()
         made.parent.symlink_to(made.parent.name)
-        self.assert_refused(f"{made.parent}: (File exists|Too many levels of symbolic links)",
+        self.assert_refused(f"{made.parent}: (a link that leads nowhere is |Too many levels of symbolic links)",
                             *self.arguments([_GENERATED]))
         made.parent.unlink()
         self.build([_GENERATED])
@@ -738,7 +738,23 @@ class ErrorTest(BuildCase):
         self.out.parent.write_text("a file where a directory should be")
         ran = run_generator(*self.arguments([_GENERATED]))
         self.assertEqual(ran.returncode, 2)
-        self.assertRegex(ran.stderr, r"^generator: [^\n]*: (File exists|Not a directory)\n$")
+        self.assertEqual(ran.stderr, f"generator: {self.out.parent}: a file is where a directory should be\n")
+
+    def test_what_is_in_the_way_of_a_directory(self) -> None:
+        file, link = self.directory / "file", self.directory / "link"
+        file.touch()
+        link.symlink_to("nowhere")
+        for option in ("--out", "--cache"):
+            for place, what in ((file, "a file"), (link, "a link that leads nowhere")):
+                self.assert_refused(f"{place}: {what} is where a directory should be",
+                                    *self.arguments([_GENERATED]), option, str(place))
+
+    def test_a_directory_that_cannot_be_written(self) -> None:
+        """Is named, and not what was to be made there. In /proc no one makes a file, root neither."""
+        for option in ("--out", "--cache"):
+            ran = run_generator(*self.arguments([_GENERATED]), option, "/proc")
+            self.assertEqual(ran.returncode, 2)
+            self.assertRegex(ran.stderr, r"^generator: /proc: [^\n]*\n$")
 
 
 if __name__ == "__main__":

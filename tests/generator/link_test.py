@@ -312,8 +312,8 @@ class RefusalTest(LinkCase):
                 (self.arguments(nothing), f"{nothing}: No such file or directory"),
                 (self.arguments(f"{nothing}.mlir"), f"{nothing}.mlir: No such file or directory"),
                 (self.arguments(self.directory), f"{self.directory}: Is a directory"),
-                ([*good, "--out", str(model)], f"{model}: File exists"),
-                ([*good, "--out", str(model / "out")], f"{model}: (File exists|Not a directory)"),
+                ([*good, "--out", str(model)], f"{model}: a file is where a directory should be"),
+                ([*good, "--out", str(model / "out")], f"{model}: a file is where a directory should be"),
                 (["link", "--level", LEVEL, "--out", str(self.out)], "the following .* required: INPUT")):
             with self.subTest(command[-2:]):
                 self.assert_refused(2, rf"generator[^\n]*: {message}[^\n]*", command=command)
