@@ -110,7 +110,8 @@ def _parser(command: str) -> argparse.ArgumentParser:
                          help="gets them, and loses what an earlier run wrote there; other files are kept")
     sources.set_defaults(run=_library)
 
-    explain = commands.add_parser("explain", help="say what each request gets, and why")
+    says = "say what each request gets, and why; the exit code is 0 where requests are refused, too"
+    explain = commands.add_parser("explain", help=says, description=f"{says[0].upper()}{says[1:]}.")
     explain.add_argument("--manifest", **manifest)
     explain.add_argument("--arch", **arch)
     explain.set_defaults(run=_explain)

@@ -148,6 +148,17 @@ class ExplainTest(unittest.TestCase):
         self.assertRegex(copy, r"^generated +pack x32 9x3 t avx_vnni: "
                                r"uk_pack_tile_x32_9x3_t_x86_64_avx2_fma; .* avx2_fma serves it$")
 
+    def test_refusals_are_no_error(self) -> None:
+        """As the help says."""
+        with tempfile.TemporaryDirectory() as directory:
+            manifest = Path(directory, "a.txt")
+            manifest.write_text("mmt4d f32f32f32 99x1x1 avx2_fma\n")
+            ran = run_generator("explain", "--manifest", manifest)
+        self.assertEqual((ran.returncode, ran.stderr, ran.stdout.partition(" ")[0]), (0, "", "refused"))
+        for command in (["explain"], []):
+            said = " ".join(run_generator(*command, "--help").stdout.split())
+            self.assertIn("the exit code is 0 where requests are refused, too", said)
+
     def test_manifests_by_one_option_or_several(self) -> None:
         with tempfile.TemporaryDirectory() as directory:
             first, second, third = paths = [Path(directory, f"{n}.txt") for n in (1, 2, 3)]
