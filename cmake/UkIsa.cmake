@@ -23,10 +23,12 @@ set(UK_FLAGS_arm_64_dotprod -march=armv8.2-a+dotprod)
 set(UK_FLAGS_arm_64_i8mm -march=armv8.2-a+i8mm)
 
 # What every object of the library is built with: it is linked into other people's binaries, with or
-# without exceptions and unwinding, and what is written is what runs (GCC contracts even
-# intrinsics).
+# without exceptions and unwinding, and what is written is what runs: GCC contracts even intrinsics,
+# and a project around this one may have -ffast-math for its own code. That comes before these flags.
+# Of the two below the order matters: Clang's -fno-fast-math permits contraction again.
+set(UK_FP_FLAGS -fno-fast-math -ffp-contract=off)
 set(UK_OBJECT_FLAGS -fPIC -fno-exceptions -fno-rtti -fno-stack-protector
-    -fno-asynchronous-unwind-tables -ffp-contract=off -ffunction-sections -fdata-sections)
+    -fno-asynchronous-unwind-tables ${UK_FP_FLAGS} -ffunction-sections -fdata-sections)
 
 # Tile functions are vector code by hand: the vectorizers would only undo choices made there.
 set(UK_TILE_FLAGS -fno-tree-vectorize -fno-tree-slp-vectorize)

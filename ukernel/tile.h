@@ -17,6 +17,11 @@
 
 #include "ukernel/ukernel.h"
 
+// Sums would be taken in another order, and NaNs and infinities taken for numbers.
+#if defined(__FAST_MATH__) || __FINITE_MATH_ONLY__
+#error "ukernel's sources need -fno-fast-math"
+#endif
+
 // Kernel bodies are templates in an unnamed namespace, inlined into their tile: a COMDAT copy
 // compiled with AVX-512 flags could win the link and run on an older CPU.
 #define UK_INLINE inline __attribute__((always_inline))

@@ -2,7 +2,8 @@
 # check.sh <check> <libukernel.a> <C compiler> <source folder>
 # Runs where tile_objects.txt and op_objects.txt list the objects of the library. A cross build names
 # its tools in AR, NM and OBJDUMP, the compiler's options in CFLAGS and what runs its programs in
-# EMULATOR. CPU_LIBRARY and IREE_LIBRARY (empty if it is not built) are the other archives.
+# EMULATOR. FAST_MATH_OBJECT is ukernel/generic.cc with -ffast-math before the library's flags.
+# CPU_LIBRARY and IREE_LIBRARY (empty if it is not built) are the other archives.
 #
 # Licensed under the Apache License v2.0 with LLVM Exceptions; see LICENSE.
 set -euo pipefail
@@ -172,9 +173,22 @@ check_constants() {
   [[ ${#unpinned[@]} -eq 0 ]] || fail "tests/abi_test.c does not pin ${unpinned[*]}"
 }
 
+# The flags of a project around the library do not change what its code computes, and sources that
+# are compiled without the library's flags refuse them.
+check_fast_math() {
+  local object log
+  object=$(printf '%s\n' "${op_objects[@]}" | grep '/generic\.cc\.o$')
+  cmp <("$objdump" -d -r "$object" | tail -n +3) <("$objdump" -d -r "$FAST_MATH_OBJECT" | tail -n +3) ||
+    fail "-ffast-math before the library's flags changes the code of generic.cc"
+  log=$("$cc" "${cflags[@]}" -I"$source" -ffast-math -fsyntax-only -x c++ "$source/ukernel/tile.h" 2>&1) &&
+    fail "ukernel/tile.h compiles with -ffast-math"
+  [[ $log == *"need -fno-fast-math"* ]] || fail "ukernel/tile.h says nothing of -fno-fast-math"
+}
+
 case $check in
   constants) check_constants ;;
   symbols) check_symbols ;;
+  fast_math) check_fast_math ;;
   tile_objects) check_tile_objects ;;
   op_objects) check_op_objects ;;
   one_tile) check_one_tile ;;
