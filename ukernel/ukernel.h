@@ -12,9 +12,9 @@
  * nibble.
  *
  * Every offset and stride is counted in elements, never in bytes. Every function is re-entrant and
- * keeps no state; none allocates, prints, aborts or changes the floating-point environment. The
- * stack grows by at most 48 KiB, in mmt4d by 72 KiB under UNPACK_OUT. On any status but
- * UK_STATUS_OK no output was touched.
+ * keeps no state; none allocates, prints, aborts or changes the floating-point environment, but for
+ * uk_cpu_detect, which says below what cpuinfo does in it. The stack grows by at most 48 KiB, in
+ * mmt4d by 72 KiB under UNPACK_OUT. On any status but UK_STATUS_OK no output was touched.
  */
 #ifndef UKERNEL_UKERNEL_H_
 #define UKERNEL_UKERNEL_H_
@@ -324,8 +324,11 @@ int uk_cpu_has_level(const char* isa_name, const uint64_t* cpu_data);
 /* What this machine can run: the CPU has it and the operating system saves its registers. Where the
  * CPU has AMX, asks Linux for its registers, for the whole process and for good: from then on a
  * signal takes some 8 KiB more of stack, and Linux refuses an alternate signal stack without room
- * for that; if there is one already, it refuses AMX, and tiles of other levels are used. In the
- * archive ukernel_cpu. */
+ * for that; if there is one already, it refuses AMX, and tiles of other levels are used.
+ *
+ * In the archive ukernel_cpu. The first call has cpuinfo read what it knows, which it allocates and
+ * keeps for the life of the process. Where /proc/cpuinfo cannot be opened cpuinfo prints an error,
+ * and the status is UK_STATUS_CPU_UNKNOWN. */
 uk_status_t uk_cpu_detect(uint64_t* cpu_data, size_t fields);
 
 #ifdef __cplusplus
