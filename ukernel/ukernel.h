@@ -9,7 +9,7 @@
  *
  * The right-hand side is transposed: N0 comes before K0. A panel is one [K1][M0][K0] (or
  * [K1][N0][K0]) slab. Four-bit elements are packed two to a byte, the lower index in the low
- * nibble.
+ * nibble: s4 in two's complement, so that 0xF is -1, u4 from 0 to 15.
  *
  * Every offset and stride is counted in elements, never in bytes. Every function is re-entrant and
  * keeps no state; none allocates, prints, aborts or changes the floating-point environment, but for
@@ -237,8 +237,13 @@ const uk_tile_row_t* uk_tile_at(size_t index);
 /* ---------------------------------------------------------------- ops */
 
 /* struct_size is sizeof the struct as the caller compiled it. A smaller one than this library's
- * reads the missing fields as zero; a larger one, up to 4096, is accepted while its tail is zero.
- * cpu_data points to UK_CPU_DATA_FIELDS fields; NULL means the architecture's baseline. */
+ * reads the missing fields as zero; the smallest is the first version's, which ends with cpu_data.
+ * A larger one, up to 4096, is accepted while its tail is zero.
+ * cpu_data points to UK_CPU_DATA_FIELDS fields; NULL means the architecture's baseline.
+ *
+ * The ops' buffers may start at any address, elements need no alignment: only speed depends on it.
+ * Offsets and strides of four-bit elements are even, so that what they lead to starts on a byte; a
+ * stride of 1 along a row is fine, and one of a dimension of size 1 is not read. */
 
 typedef struct uk_mmt4d_params_t {
   size_t struct_size;
@@ -283,7 +288,8 @@ typedef struct uk_pack_params_t {
 /* Element (r, c) of the source goes to tile (r / R, c / C), place (r % R, c % C), where R x C is
  * the tile as the source sees it: tile0 x tile1, or tile1 x tile0 under TRANSPOSE_INNER. The tile's
  * coordinates are outer0, outer1, swapped under TRANSPOSE_OUTER. Everything else in the out_size0 x
- * out_size1 tiles is padding; whole tiles of padding are legal. The tiles must cover the source. */
+ * out_size1 tiles is padding; whole tiles of padding are legal. The tiles must cover the source.
+ * in_size1 of I4 may be odd: the high nibble of each row's last byte is then ignored. */
 uk_status_t uk_pack(const uk_pack_params_t* params);
 
 typedef struct uk_unpack_params_t {
@@ -297,7 +303,9 @@ typedef struct uk_unpack_params_t {
   const uint64_t* cpu_data;
 } uk_unpack_params_t;
 
-/* The inverse of pack: writes exactly out_size0 x out_size1 elements, drops the padding. */
+/* The inverse of pack: writes exactly out_size0 x out_size1 elements, drops the padding.
+ * I4 is written in whole bytes: an odd out_size1 (out_size0, where out_stride0 is 1) is
+ * UK_STATUS_SPLIT_BYTE, and so are two strides other than 1. */
 uk_status_t uk_unpack(const uk_unpack_params_t* params);
 
 /* The tile shape to pack for. m, n, k are the matmul's sizes in elements, <= 0 when unknown.
