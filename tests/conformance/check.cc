@@ -114,6 +114,7 @@ extern "C" uk_conformance_result_t uk_conformance_check(const uk_tile_row_t* row
   } else if (!(text = missing_features(*row, cpu_data)).empty()) {
     result = UK_CONFORMANCE_SKIP;
   } else {
+    FaultCatcher::set_subject(row->symbol);
     text = row->op == UK_OP_MMT4D ? check_mmt4d(*row) : check_copy(*row);
     if (!text.empty()) result = UK_CONFORMANCE_FAIL;
   }

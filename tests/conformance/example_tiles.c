@@ -3,6 +3,8 @@
  *
  * Licensed under the Apache License v2.0 with LLVM Exceptions; see LICENSE.
  */
+#include <stdlib.h>
+
 #include "ukernel/ukernel.h"
 
 enum { M0 = 4, N0 = 8, K0 = 2 };
@@ -21,7 +23,9 @@ enum defect {
   WRITES_LHS,
   SATURATES_PAIR,
   SATURATES_SUM,
-  OBEYS_OTHER_FLAGS
+  OBEYS_OTHER_FLAGS,
+  CALLS_ABORT,
+  CALLS_EXIT
 };
 
 static int64_t clamp(int64_t v, int64_t low, int64_t high) {
@@ -62,6 +66,8 @@ static void multiply(enum defect defect, void* out_tile, const void* lhs_panel,
   if (defect == WRITES_PAST_OUT) out[M0 * N0] = touched;
   if (defect == WRITES_BEFORE_OUT) out[-1] = touched;
   if (defect == WRITES_LHS && k1 > 0) *(int8_t*)lhs = touched;
+  if (defect == CALLS_ABORT && k1 > 1) abort();
+  if (defect == CALLS_EXIT && k1 > 1) exit(0);
 }
 
 #define MMT4D(name, defect)                                                               \
@@ -82,6 +88,8 @@ MMT4D(uk_mmt4d_tile_s8s8s32_4x8x2_x86_64_writes_lhs, WRITES_LHS)
 MMT4D(uk_mmt4d_tile_s8s8s32_4x8x2_x86_64_saturates_pair, SATURATES_PAIR)
 MMT4D(uk_mmt4d_tile_s8s8s32_4x8x2_x86_64_saturates_sum, SATURATES_SUM)
 MMT4D(uk_mmt4d_tile_s8s8s32_4x8x2_x86_64_obeys_other_flags, OBEYS_OTHER_FLAGS)
+MMT4D(uk_mmt4d_tile_s8s8s32_4x8x2_x86_64_calls_abort, CALLS_ABORT)
+MMT4D(uk_mmt4d_tile_s8s8s32_4x8x2_x86_64_calls_exit, CALLS_EXIT)
 MMT4D(example_multiply, NONE)
 
 MMT4D(uk_mmt4d_tile_unknown_4x8x2_x86_64_example, NONE)

@@ -129,6 +129,15 @@ namespace {
 sigjmp_buf jump;
 volatile sig_atomic_t armed = 0;
 
+const char* subject = nullptr;
+
+void report_exit() {
+  if (!armed) return;
+  std::printf("FAIL %s: called exit\n", subject ? subject : "the function");
+  std::fflush(stdout);
+  std::_Exit(1);
+}
+
 struct Fault {
   int signal;
   void* address;
@@ -173,6 +182,8 @@ void on_signal(int signal, siginfo_t* info, void* context) {
 
 FaultCatcher::FaultCatcher(std::vector<const GuardedBuffer*> buffers)
     : buffers_(std::move(buffers)) {
+  static const bool registered = std::atexit(report_exit) == 0;
+  check(registered, "atexit");
   struct sigaction action = {};
   action.sa_sigaction = on_signal;
   action.sa_flags = SA_SIGINFO | SA_NODEFER;
@@ -183,6 +194,8 @@ FaultCatcher::FaultCatcher(std::vector<const GuardedBuffer*> buffers)
 FaultCatcher::~FaultCatcher() {
   for (int i = 0; i < kSignalCount; ++i) sigaction(kSignals[i], &previous_[i], nullptr);
 }
+
+void FaultCatcher::set_subject(const char* name) { subject = name; }
 
 sigjmp_buf* FaultCatcher::arm() {
   armed = 1;
@@ -207,6 +220,7 @@ uint32_t FaultCatcher::control_word() {
 std::string FaultCatcher::describe_fault() const {
   if (fault.signal == SIGILL) return "executed an illegal instruction";
   if (fault.signal == SIGFPE) return "raised an arithmetic exception";
+  if (fault.signal == SIGABRT) return "called abort";
   const std::string access = fault.kind == Fault::write  ? "wrote "
                              : fault.kind == Fault::read ? "read "
                                                          : "touched ";

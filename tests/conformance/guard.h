@@ -64,6 +64,10 @@ class FaultCatcher {
   FaultCatcher(const FaultCatcher&) = delete;
   FaultCatcher& operator=(const FaultCatcher&) = delete;
 
+  // Whose function run() calls. Where it calls exit there is no way back, as handlers may have run:
+  // the process ends with a line about it.
+  static void set_subject(const char* name);
+
   // Empty, or what the call did: a faulting access, in words, or a changed floating-point
   // environment.
   template <class Function>
@@ -85,8 +89,8 @@ class FaultCatcher {
   static uint32_t control_word();
   std::string describe_fault() const;
 
-  static constexpr int kSignalCount = 4;
-  static constexpr int kSignals[kSignalCount] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE};
+  static constexpr int kSignalCount = 5;
+  static constexpr int kSignals[kSignalCount] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT};
   std::vector<const GuardedBuffer*> buffers_;
   struct sigaction previous_[kSignalCount];
 };

@@ -25,7 +25,8 @@ typedef enum uk_conformance_result_t {
  * faulting access, and the case) and SKIP (what the CPU lacks), cut to report_size with its
  * terminating zero; it may be NULL. cpu_data as uk_cpu_detect fills it. A row without a function is
  * this library's scalar path and runs through the ops.
- * While it runs, SIGSEGV, SIGBUS, SIGILL and SIGFPE are caught, so one check at a time per process.
+ * While it runs, SIGSEGV, SIGBUS, SIGILL, SIGFPE and SIGABRT are caught, so one check at a time per
+ * process. A function that calls exit ends the process, with a line that says so and with code 1.
  */
 uk_conformance_result_t uk_conformance_check(const uk_tile_row_t* row, const uint64_t* cpu_data,
                                              char* report, size_t report_size);
