@@ -18,7 +18,7 @@ const char* uk_status_string(uk_status_t status) {
     case UK_STATUS_BAD_FLAGS:
       return "unknown flag";
     case UK_STATUS_NULL_POINTER:
-      return "null buffer with a non-empty extent";
+      return "null buffer with a non-empty extent, or nowhere to put a result";
     case UK_STATUS_BAD_EXTENT:
       return "negative extent, or tiles that do not cover the matrix";
     case UK_STATUS_BAD_TILE_SHAPE:
@@ -30,7 +30,7 @@ const char* uk_status_string(uk_status_t status) {
     case UK_STATUS_BAD_STRIDE:
       return "output strides that do not nest, so that elements could overlap";
     case UK_STATUS_OVERLAP:
-      return "output overlaps an input";
+      return "output overlaps an input, or lies in gaps inside its rows";
     case UK_STATUS_NO_TILE:
       return "no tile function for this type, shape and CPU";
     case UK_STATUS_BAD_ARGUMENT:

@@ -40,7 +40,7 @@ typedef enum uk_status_t {
       1,                      /* params NULL; struct_size too small, or an unknown tail not zero */
   UK_STATUS_BAD_TYPE = 2,     /* no such element type */
   UK_STATUS_BAD_FLAGS = 3,    /* a flag this op does not know */
-  UK_STATUS_NULL_POINTER = 4, /* a null buffer with a non-empty extent */
+  UK_STATUS_NULL_POINTER = 4, /* a null buffer with a non-empty extent, or null for a result */
   UK_STATUS_BAD_EXTENT = 5,   /* a negative extent, or tiles that do not cover the matrix */
   UK_STATUS_BAD_TILE_SHAPE = 6, /* a tile dimension that is zero or negative */
   UK_STATUS_OVERFLOW = 7,       /* extents, strides or offsets exceed the address space */

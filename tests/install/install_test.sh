@@ -13,7 +13,7 @@ if [[ -n ${UK_SANITIZE:-} ]]; then
   exit 77
 fi
 
-rm -rf prefix moved by_cmake by_cmake_build by_compiler library_only
+rm -rf prefix moved by_cmake by_cmake_build by_compiler library_only no_component no_component_build
 "$cmake" --install "$build" --prefix "$PWD/prefix" > install.log
 mv prefix moved # an install tree can be moved
 export DIR=$PWD/moved
@@ -71,6 +71,17 @@ if [[ -e $DIR/lib/libukernel_iree.a ]]; then
   by_compiler/iree
   iree=(-DIREE=ON)
 fi
+
+mkdir no_component
+{
+  echo "cmake_minimum_required(VERSION 3.25)"
+  echo "project(example LANGUAGES C)"
+  echo "find_package(ukernel REQUIRED COMPONENTS foo)"
+} > no_component/CMakeLists.txt
+if configure no_component no_component_build > no_component.log 2>&1; then
+  fail "a component 'foo' was found" no_component.log
+fi
+grep -q "no component 'foo'" no_component.log || fail "the message does not name 'foo'" no_component.log
 
 echo "find_package(ukernel), where there is no cpuinfo"
 export PKG_CONFIG_LIBDIR=$PWD/no_packages PKG_CONFIG_PATH=
