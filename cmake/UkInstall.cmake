@@ -11,8 +11,10 @@ if(UK_GENERATE)  # without Python there is nothing to write it
     DESTINATION ${CMAKE_INSTALL_DATADIR}/ukernel)
 endif()
 if(TARGET ukernel_conformance)
-  install(TARGETS ukernel_conformance ukernel_conformance_tool
+  install(TARGETS ukernel_conformance EXPORT ukernelConformanceTargets
     PUBLIC_HEADER DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/ukernel)
+  install(TARGETS ukernel_conformance_tool)
+  install(EXPORT ukernelConformanceTargets NAMESPACE ukernel:: DESTINATION ${uk_package_dir})
 endif()
 
 set(uk_pc_packages ukernel ukernel-cpu)
@@ -22,7 +24,7 @@ if(TARGET ukernel_iree)
   install(FILES ukernel/iree/iree_ukernel.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/ukernel/iree)
 endif()
 
-# Two export sets, so that ukernel::ukernel is there where cpuinfo is not.
+# Several export sets, so that ukernel::ukernel is there where cpuinfo is not.
 install(TARGETS ukernel EXPORT ukernelTargets INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(TARGETS ukernel_cpu EXPORT ukernelCpuTargets)
 install(EXPORT ukernelTargets NAMESPACE ukernel:: DESTINATION ${uk_package_dir})

@@ -6,7 +6,7 @@
 #include <cstdio>
 
 #include "tests/conformance/matmul.h"
-#include "tests/conformance/ukernel_conformance.h"
+#include "ukernel/ukernel_conformance.h"
 
 namespace uk_conformance {
 namespace {

@@ -13,7 +13,7 @@
 
 #include "tests/conformance/cpu.h"
 #include "tests/conformance/row_name.h"
-#include "tests/conformance/ukernel_conformance.h"
+#include "ukernel/ukernel_conformance.h"
 
 namespace uk_conformance {
 namespace {

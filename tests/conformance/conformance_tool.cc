@@ -3,7 +3,7 @@
 // Licensed under the Apache License v2.0 with LLVM Exceptions; see LICENSE.
 #include <vector>
 
-#include "tests/conformance/ukernel_conformance.h"
+#include "ukernel/ukernel_conformance.h"
 
 int main(int argc, char** argv) {
   std::vector<uk_tile_row_t> rows;

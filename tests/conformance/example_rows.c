@@ -2,7 +2,7 @@
  *
  * Licensed under the Apache License v2.0 with LLVM Exceptions; see LICENSE.
  */
-#include "ukernel_conformance.h"
+#include "ukernel/ukernel_conformance.h"
 
 /* A 2x3x1 tile of integers: LHS [k1][2], RHS [k1][3], OUT [2][3]. */
 static void my_tile(void* out_tile, const void* lhs_panel, const void* rhs_panel, uk_index_t k1,

@@ -14,8 +14,8 @@
 #include "tests/conformance/guard.h"
 #include "tests/conformance/matmul.h"
 #include "tests/conformance/row_name.h"
-#include "tests/conformance/ukernel_conformance.h"
 #include "ukernel/internal.h"
+#include "ukernel/ukernel_conformance.h"
 
 namespace {
 

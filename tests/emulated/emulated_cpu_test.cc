@@ -19,7 +19,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/conformance/ukernel_conformance.h"
+#include "ukernel/ukernel_conformance.h"
 
 namespace {
 

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# install_test.sh <cmake> <build folder> <C compiler> <folder of readme_example.c and .text>
+# install_test.sh <cmake> <build folder> <C compiler> <C++ compiler> <folder of readme_example.c and .text>
 # Builds the README's program against an install tree, in each of the ways that its section "Linking
 # it" has, as they stand there.
 #
 # Licensed under the Apache License v2.0 with LLVM Exceptions; see LICENSE.
 set -euo pipefail
-cmake=$1 build=$2 compiler=$3 example=$4
+cmake=$1 build=$2 compiler=$3 cxx=$4 example=$5
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 
 if [[ -n ${UK_SANITIZE:-} ]]; then
@@ -13,7 +13,8 @@ if [[ -n ${UK_SANITIZE:-} ]]; then
   exit 77
 fi
 
-rm -rf prefix moved by_cmake by_cmake_build by_compiler library_only no_component no_component_build
+rm -rf prefix moved by_cmake by_cmake_build by_compiler library_only \
+  conformance conformance_build no_component no_component_build
 "$cmake" --install "$build" --prefix "$PWD/prefix" > install.log
 mv prefix moved # an install tree can be moved
 export DIR=$PWD/moved
@@ -32,6 +33,7 @@ blocks() { # <language>
 }
 
 cc() { "$compiler" "$@"; }
+c++() { "$cxx" "$@"; }
 
 configure() { # <source folder> <build folder> <option>...
   local source=$1 folder=$2
@@ -71,6 +73,31 @@ if [[ -e $DIR/lib/libukernel_iree.a ]]; then
   by_compiler/iree
   iree=(-DIREE=ON)
 fi
+
+echo "ukernel::conformance, and the commands of its header"
+mkdir conformance
+cp "$DIR/include/ukernel/example_rows.c" conformance
+cat > conformance/CMakeLists.txt <<'END'
+cmake_minimum_required(VERSION 3.25)
+project(example LANGUAGES C CXX)
+find_package(ukernel REQUIRED COMPONENTS conformance)
+add_executable(example example_rows.c)
+target_link_libraries(example PRIVATE ukernel::conformance)
+END
+configure conformance conformance_build -DCMAKE_CXX_COMPILER="$cxx" > conformance.log
+"$cmake" --build conformance_build >> conformance.log
+conformance_build/example
+(
+  cd conformance
+  commands=0
+  while read -r command; do
+    echo "$command"
+    eval "$command"
+    commands=$((commands + 1))
+  done < <(sed -nE 's/^ \*   ((cc|c\+\+) .*)/\1/p' "$DIR/include/ukernel/ukernel_conformance.h")
+  [[ $commands -eq 2 ]]
+  ./a.out
+)
 
 mkdir no_component
 {

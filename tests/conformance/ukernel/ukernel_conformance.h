@@ -2,12 +2,21 @@
  *
  * Fill one uk_tile_row_t per function (op, flags, shape, numerics, function; symbol for the report;
  * isa and features if the function needs any) and call uk_conformance_main from main(), or
- * uk_conformance_check from a test of your own. example_rows.c, beside this file, shows it.
+ * uk_conformance_check from a test of your own. example_rows.c, which is installed beside this
+ * file, shows it. With CMake, in a project with CXX among its languages:
+ *
+ *   find_package(ukernel REQUIRED COMPONENTS conformance)
+ *   target_link_libraries(your_program PRIVATE ukernel::conformance)
+ *
+ * and without, linked by the C++ compiler:
+ *
+ *   cc -c example_rows.c -I$DIR/include
+ *   c++ example_rows.o -L$DIR/lib -lukernel_conformance -lukernel_cpu -lukernel -lcpuinfo
  *
  * Licensed under the Apache License v2.0 with LLVM Exceptions; see LICENSE.
  */
-#ifndef UKERNEL_TESTS_CONFORMANCE_UKERNEL_CONFORMANCE_H_
-#define UKERNEL_TESTS_CONFORMANCE_UKERNEL_CONFORMANCE_H_
+#ifndef UKERNEL_UKERNEL_CONFORMANCE_H_
+#define UKERNEL_UKERNEL_CONFORMANCE_H_
 
 #include "ukernel/ukernel.h"
 
@@ -39,4 +48,4 @@ int uk_conformance_main(const uk_tile_row_t* rows, size_t count, int argc, char*
 }
 #endif
 
-#endif /* UKERNEL_TESTS_CONFORMANCE_UKERNEL_CONFORMANCE_H_ */
+#endif /* UKERNEL_UKERNEL_CONFORMANCE_H_ */
