@@ -13,8 +13,10 @@
  *
  * Every offset and stride is counted in elements, never in bytes. Every function is re-entrant and
  * keeps no state; none allocates, prints, aborts or changes the floating-point environment, but for
- * uk_cpu_detect, which says below what cpuinfo does in it. The stack grows by at most 48 KiB, in
- * mmt4d by 72 KiB under UNPACK_OUT. On any status but UK_STATUS_OK no output was touched.
+ * uk_cpu_detect, which says below what cpuinfo does in it. That environment is taken for the
+ * default one wherever floats are computed with, in uk_query_tile_sizes, too; a NaN's sign and
+ * payload may be any. The stack grows by at most 48 KiB, in mmt4d by 72 KiB under UNPACK_OUT. On
+ * any status but UK_STATUS_OK no output was touched.
  */
 #ifndef UKERNEL_UKERNEL_H_
 #define UKERNEL_UKERNEL_H_
@@ -43,11 +45,11 @@ typedef enum uk_status_t {
   UK_STATUS_NULL_POINTER = 4, /* a null buffer with a non-empty extent, or null for a result */
   UK_STATUS_BAD_EXTENT = 5,   /* a negative extent, or tiles that do not cover the matrix */
   UK_STATUS_BAD_TILE_SHAPE = 6, /* a tile dimension that is zero or negative */
-  UK_STATUS_OVERFLOW = 7,       /* extents, strides or offsets exceed the address space */
+  UK_STATUS_OVERFLOW = 7,       /* extents, strides or offsets reach 2^63 bytes or beyond */
   UK_STATUS_SPLIT_BYTE = 8,     /* four-bit elements that do not start or end on a byte, as of an
                                    odd K0 or tile1 */
   UK_STATUS_BAD_STRIDE = 9,     /* output strides that do not nest: elements could overlap */
-  UK_STATUS_OVERLAP = 10,       /* the output overlaps an input, or lies in gaps inside its rows */
+  UK_STATUS_OVERLAP = 10,       /* output and input overlap, or one lies in gaps of the other */
   UK_STATUS_NO_TILE = 11,       /* no tile function for this type, shape and CPU */
   UK_STATUS_BAD_ARGUMENT = 12,  /* any other argument out of range */
   UK_STATUS_UNKNOWN_LEVEL = 13, /* no ISA level of that name on this architecture */
@@ -198,7 +200,8 @@ typedef void uk_unpack_tile_fn(void* out, const void* in, uk_index_t count, uk_i
 #define UK_OP_UNPACK 3u
 
 /* What a row's results are, bit for bit. F32ACC is a MUL_ADD_CHAIN on sse2: as exact for f16, while
- * products of bf16 may leave the range of f32. */
+ * products of bf16 may leave the range of f32. A step of ROUND_EACH_STEP is a fused multiply-add
+ * that is rounded once, to f16, or to f32 and then to bf16. */
 #define UK_NUMERICS_EXACT 1u           /* integers modulo 2^32, and copies */
 #define UK_NUMERICS_FMA_CHAIN 2u       /* one fused multiply-add per k, in increasing k */
 #define UK_NUMERICS_MUL_ADD_CHAIN 3u   /* as above, product and sum rounded separately */
