@@ -209,7 +209,9 @@ constexpr uk_index_t kOverlapBytes = 1 << 10;  // read before as much is written
 constexpr uk_index_t kStreamedBlockBytes = 8 << 10;    // where so little would be parts of lines
 constexpr uk_index_t kPrefetchedBlockBytes = 2 << 10;  // the least where the source is prefetched
 constexpr uk_index_t kStreamedRowBytes = 128;          // of each row of the matrix, more or less
-constexpr uk_index_t kStreamedRunBytes = 128;          // lines written alone take twice as long
+// The same of unpacks where a core reads ahead by itself: in dense rows of tiles, and in others.
+constexpr uk_index_t kStreamedDenseRowBytes = 512, kStreamedFarRowBytes = 256;
+constexpr uk_index_t kStreamedRunBytes = 128;  // lines written alone take twice as long
 constexpr uk_index_t kRowsInTurns = 8;     // are read faster than one alone, where L3 feeds no tile
 constexpr uk_index_t kRowsInFewTurns = 2;  // the same where a core reads ahead by itself
 constexpr uk_index_t kAheadBytes = 4 << 10;  // that a streamed copy asks for

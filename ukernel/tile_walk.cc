@@ -292,7 +292,9 @@ uk_index_t streamed_tiles(const TileCopy& copy, const TilePlan& plan, uk_index_t
   if (copy.op == UK_OP_UNPACK) {
     const bool in_lines =
         is_straight(plan) && row_bytes >= kLineBytes / 2 && row_bytes <= kLineBytes;
-    return quotient((in_lines ? 2 : 1) * kStreamedRowBytes * 8, row_bits);
+    const uk_index_t most =
+        cpu_reads_ahead(copy.cpu_data) ? kStreamedFarRowBytes : kStreamedRowBytes;
+    return quotient((in_lines ? 2 : 1) * most * 8, row_bits);
   }
   const bool many_rows = plan.rows > kStackedRows || column_bytes > kOverlapBytes;
   if (row_bytes < kNarrowRowBytes || many_rows) {
@@ -354,10 +356,14 @@ void make_streamed_rows(const TileCopy& copy, const TilePlan& plan, Blocks* bloc
   uk_index_t part;
   blocks->tile_rows = 1;
   if (!l3_feeds_tiles(copy.cpu_data)) {
-    part = larger(plan.rows * kStreamedRowBytes, kPrefetchedBlockBytes);
-    // Streaming stores wait for each other where they go to many places: on Zen 3 eight rows in
-    // turns took 1.14 times as long as two, and tiles of one row up to 1.5 times.
-    const uk_index_t turns = cpu_reads_ahead(copy.cpu_data) ? kRowsInFewTurns : kRowsInTurns;
+    // Streaming stores wait for each other where they go to many places. On Zen 3 packs by eight
+    // rows in turns took 1.1 times as long as by two, and of one row 1.1 to 1.7 times; unpacks by
+    // 128 bytes of each row 1.3 to 1.5 times as long as by 512.
+    const bool few_places = cpu_reads_ahead(copy.cpu_data);
+    const uk_index_t row_bytes =
+        few_places && !is_pack ? kStreamedDenseRowBytes : kStreamedRowBytes;
+    part = smaller(larger(plan.rows * row_bytes, kPrefetchedBlockBytes), kScratchBytes);
+    const uk_index_t turns = few_places ? kRowsInFewTurns : kRowsInTurns;
     if (is_pack) blocks->tile_rows = larger(quotient(turns, plan.rows), 1);
   } else {
     // A line of a row is read with the next one; those that are written wait for each other.

@@ -602,21 +602,39 @@ TEST_P(PackLarge, BothSidesOfTheStreamedSizeWhereL3FeedsTiles) {
   GTEST_SKIP() << "this CPU has no level whose tiles L3 feeds";
 }
 
-// Rows of tiles that are written in turns, on a CPU that gains by fewer of them.
-TEST(PackLargeRows, TakeFewTurnsWhereTheCoreReadsAhead) {
+#if defined(__x86_64__)
+// What is streamed in turns to many places, on a CPU whose stores wait for each other so.
+TEST(PackLargePlaces, AreFewerWhereTheCoreReadsAhead) {
   const auto types = pack_types();
   const auto f32 = std::find_if(types.begin(), types.end(),
                                 [](const PackType& type) { return type.bits == 32; });
-  for (const bool reads_ahead : {false, true}) {
-    CpuData cpu = {};
-    if (reads_ahead) cpu[7] = uk::kReadsAhead;
-    Call call(dense_case(UK_OP_PACK, *f32, 0, 1030, 2051, {1, 16}), cpu.data());
-    call.run_and_check();
-    ASSERT_NE(nullptr, call.plan().row);
-    EXPECT_EQ(uk::kReadsAhead && reads_ahead ? uk::kRowsInFewTurns : uk::kRowsInTurns,
-              call.plan().blocks.tile_rows);
+  struct Streamed {
+    uint32_t op, flags;
+    TileShape shape;
+  };
+  for (const Streamed& s : {Streamed{UK_OP_PACK, 0, {1, 16}}, Streamed{UK_OP_UNPACK, 0, {16, 16}},
+                            Streamed{UK_OP_UNPACK, 0, {32, 32}},
+                            Streamed{UK_OP_UNPACK, UK_PACK_TRANSPOSE_OUTER, {8, 16}}}) {
+    uk::Blocks found[2];
+    for (const bool reads_ahead : {false, true}) {
+      CpuData cpu = {};
+      if (reads_ahead) cpu[7] = uk::kReadsAhead;
+      Call call(dense_case(s.op, *f32, s.flags, 1030, 2064, s.shape), cpu.data());
+      call.run_and_check();
+      ASSERT_NE(nullptr, call.plan().row);
+      found[reads_ahead] = call.plan().blocks;
+      EXPECT_EQ(uk::BlockOutput::kStreamed, found[reads_ahead].output);
+    }
+    SCOPED_TRACE(s.shape.tile0);
+    if (s.op == UK_OP_PACK) {
+      EXPECT_EQ(uk::kRowsInTurns, found[false].tile_rows);
+      EXPECT_EQ(uk::kRowsInFewTurns, found[true].tile_rows);
+    } else {
+      EXPECT_GE(found[true].tiles, 2 * found[false].tiles);
+    }
   }
 }
+#endif
 
 // Tiles one element wide, taller than those that stack: of a strip of them so many fit the scratch.
 // The debug build has one.
