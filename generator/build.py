@@ -230,6 +230,7 @@ class Options:
     kind: str  # a key of SUFFIX
     self_contained: bool
     without_grid: bool
+    table: Path | None = None  # of the library whose tiles are left out, unless it is the default build's
 
 
 @dataclass(frozen=True)
@@ -489,14 +490,23 @@ def _one_at_a_time(directory: Path) -> Iterator[None]:
         os.close(handle)
 
 
+def _symbols_of_library(options: Options) -> Iterator[str]:
+    if options.table:
+        from generator.tiles_json import read_rows
+        rows = read_rows(options.table, options.arch)
+    else:
+        from generator.tiles import generated_rows
+        rows = generated_rows(options.arch)
+    return (row.tile.symbol for row in rows)
+
+
 def tiles_to_make(options: Options, answers: dict[Request, Answer]) -> dict[str, Answer]:
     """By symbol, what the output is to have."""
     wanted = {a.tile.symbol: a for a in sorted(answers.values(), key=lambda a: a.tile.symbol)
               if options.self_contained or a.origin == "generated"}
     if options.without_grid:
-        from generator.tiles import generated_rows
-        for row in generated_rows(options.arch):
-            wanted.pop(row.tile.symbol, None)
+        for symbol in _symbols_of_library(options):
+            wanted.pop(symbol, None)
     return wanted
 
 

@@ -77,6 +77,7 @@ def _parser(command: str) -> argparse.ArgumentParser:
     beside.add_argument("--without-grid", action="store_true",
                         help="leave out also what the library's own build generates: for programs that "
                              "link all of that library, and would have these tiles twice")
+    _add_table_argument(make, "--without-grid")
     make.set_defaults(run=_build)
 
     link = commands.add_parser(
@@ -96,6 +97,7 @@ def _parser(command: str) -> argparse.ArgumentParser:
     link.add_argument("--beside-library", action="store_true",
                       help="leave out the tiles of the library's own build: for programs that link all of "
                            "that library, and would have these tiles twice")
+    _add_table_argument(link, "--beside-library")
     link.set_defaults(run=_link)
 
     sources = commands.add_parser(
@@ -136,12 +138,20 @@ def _add_compiler_arguments(parser: argparse.ArgumentParser) -> None:
                         help="what was built is kept here; by default ~/.cache/ukernel-tiles")
 
 
+def _add_table_argument(parser: argparse.ArgumentParser, option: str) -> None:
+    parser.add_argument("--table", type=library.named_path, metavar="FILE",
+                        help=f"with {option}: tiles.json of that library, where its build was given other tiles")
+
+
 def _options(arguments: argparse.Namespace, kind: str, self_contained: bool, without_grid: bool
              ) -> Options:
+    if arguments.table and not without_grid:
+        beside = "--without-grid" if arguments.command == "build" else "--beside-library"
+        raise RequestError(f"--table says what {beside} leaves out, and that is not asked for")
     cc = arguments.cc or (None if kind == "cpp" else default_compiler(arguments.arch, kind))
     return Options(arguments.arch, arguments.out.absolute(),
                    (arguments.cache or _default_cache()).absolute(), arguments.jobs, cc, kind,
-                   self_contained, without_grid)
+                   self_contained, without_grid, arguments.table)
 
 
 def _answers(asked: dict[Request, Asked], arch: str) -> dict[Request, Answer]:

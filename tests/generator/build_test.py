@@ -6,6 +6,7 @@ import ast
 import hashlib
 import json
 import os
+import re
 import shlex
 import shutil
 import signal
@@ -20,6 +21,8 @@ from unittest import mock
 from generator import library
 from generator.build import default_compiler
 from generator.objects import write_archive
+from generator.requests import parse_line
+from generator.tiles_json import tiles_json
 from tests.generator.support import ARCH, COMPILER, generator_command, main, other_arch, run_generator
 
 # Logs what it compiles, and fails, or hangs, on the tile named in a file beside it.
@@ -205,6 +208,24 @@ class OutputTest(BuildCase):
         rows = self.build([of_grid, beside], "--without-grid")
         self.assertEqual([row["file"] for row in rows], [None, "libuk_tiles.a"])
         self.assertEqual(_symbols(self.out / "libuk_tiles.a"), {rows[1]["symbol"]})
+
+    def test_the_table_of_a_library_says_what_it_generates(self) -> None:
+        """More than the grid, or less."""
+        of_grid, extra, neither = (f"mmt4d s16s8s32 {m0}x16x2 sse2" for m0 in (8, 9, 10))
+        table = self.directory / "tiles.json"
+        more = tiles_json([ARCH], [parse_line(extra).tile(ARCH)])
+        symbol = parse_line(of_grid).tile(ARCH).symbol
+        less = re.sub(rf'{{"symbol": "{symbol}".*?\n', "", more)
+        for text, expected in ((more, [None, None, "libuk_tiles.a"]),
+                               (less, ["libuk_tiles.a", None, "libuk_tiles.a"])):
+            table.write_text(text)
+            rows = self.build([of_grid, extra, neither], "--without-grid", "--table", str(table))
+            self.assertEqual([row["file"] for row in rows], expected)
+        table.write_text("{}")
+        self.assert_refused(f"{table}: not a table of tiles",
+                            *self.arguments([of_grid]), "--without-grid", "--table", str(table))
+        self.assert_refused("--table says what --without-grid leaves out, and that is not asked for",
+                            *self.arguments([of_grid]), "--table", str(table))
 
     def test_same_bytes_from_nothing_in_any_company(self) -> None:
         """With three neighbours more, headers are precompiled."""

@@ -12,7 +12,8 @@ from pathlib import Path
 
 from generator import library
 from generator.link_names import CopyCall, Mmt4dCall, TileCall, View, find_call
-from generator.model import RequestError
+from generator.model import RequestError, Tile
+from generator.tiles_json import tiles_json
 from tests.generator.link_support import CIFACE, LEVEL, MMT4D, LinkCase, missing_llvm_nm, symbols
 from tests.generator.support import ARCH, COMPILER, generator_command, main, other_arch, run_generator
 
@@ -184,6 +185,14 @@ class ArchiveTest(LinkCase):
         defined = symbols(self.out / "libuk_link.a", "-g", "--defined-only")
         self.assertNotIn(index["requests"][1]["symbol"], defined)
         self.assertIn(MMT4D.format(8), defined)
+
+    def test_the_table_of_the_library_beside_it(self) -> None:
+        model = self.object([MMT4D.format(8), MMT4D.format(7)])
+        built = next(row["symbol"] for row in self.link(model, "--beside-library")["requests"] if row["file"])
+        table = self.directory / "tiles.json"
+        table.write_text(tiles_json([ARCH], [Tile.from_symbol(built)]))
+        index = self.link(model, "--beside-library", "--table", str(table))
+        self.assertEqual([row["file"] for row in index["requests"]], [None, None])
 
     def test_nothing_is_compiled_twice(self) -> None:
         model = self.object([MMT4D.format(2), MMT4D.format(3)])
