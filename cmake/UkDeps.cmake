@@ -1,16 +1,20 @@
 # The packages, each with the name to install it by when it is missing.
 
-find_package(PkgConfig QUIET)
-if(NOT PkgConfig_FOUND)
-  message(FATAL_ERROR "ukernel needs pkg-config (Debian: pkg-config)")
-endif()
-# Debian's cpuinfo ships a CMake package with a wrong path in it, and a pkg-config file that works.
-pkg_check_modules(cpuinfo QUIET IMPORTED_TARGET libcpuinfo)
-if(NOT cpuinfo_FOUND AND CMAKE_CROSSCOMPILING)
-  message(FATAL_ERROR "ukernel::cpu needs cpuinfo for ${CMAKE_SYSTEM_PROCESSOR}: cmake/dev.sh arm "
-    "fetches Debian's libcpuinfo-dev and libcpuinfo0")
-elseif(NOT cpuinfo_FOUND)
-  message(FATAL_ERROR "ukernel::cpu needs cpuinfo (Debian: libcpuinfo-dev)")
+if(UK_BUILD_CPU)
+  find_package(PkgConfig QUIET)
+  if(NOT PkgConfig_FOUND)
+    message(FATAL_ERROR "ukernel::cpu needs pkg-config (Debian: pkg-config); -DUK_BUILD_CPU=OFF leaves it out")
+  endif()
+  # Debian's cpuinfo ships a CMake package with a wrong path in it, and a pkg-config file that works.
+  pkg_check_modules(cpuinfo QUIET IMPORTED_TARGET libcpuinfo)
+  if(NOT cpuinfo_FOUND AND CMAKE_CROSSCOMPILING)
+    message(FATAL_ERROR "ukernel::cpu needs cpuinfo for ${CMAKE_SYSTEM_PROCESSOR}: cmake/dev.sh arm "
+      "fetches Debian's libcpuinfo-dev and libcpuinfo0; -DUK_BUILD_CPU=OFF leaves it out")
+  elseif(NOT cpuinfo_FOUND)
+    message(FATAL_ERROR "ukernel::cpu needs cpuinfo (Debian: libcpuinfo-dev); -DUK_BUILD_CPU=OFF leaves it out")
+  endif()
+elseif(UK_BUILD_TESTS OR UK_BUILD_BENCH)
+  message(FATAL_ERROR "UK_BUILD_TESTS and UK_BUILD_BENCH need UK_BUILD_CPU")
 endif()
 
 if(UK_BUILD_TESTS AND CMAKE_CROSSCOMPILING)

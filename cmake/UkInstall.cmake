@@ -17,18 +17,21 @@ if(TARGET ukernel_conformance)
   install(EXPORT ukernelConformanceTargets NAMESPACE ukernel:: DESTINATION ${uk_package_dir})
 endif()
 
-set(uk_pc_packages ukernel ukernel-cpu)
+set(uk_pc_packages ukernel)
+# Several export sets, so that ukernel::ukernel is there where cpuinfo is not.
+if(TARGET ukernel_cpu)
+  list(APPEND uk_pc_packages ukernel-cpu)
+  install(TARGETS ukernel_cpu EXPORT ukernelCpuTargets)
+  install(EXPORT ukernelCpuTargets NAMESPACE ukernel:: DESTINATION ${uk_package_dir})
+endif()
 if(TARGET ukernel_iree)
   list(APPEND uk_pc_packages ukernel-iree)
   install(TARGETS ukernel_iree EXPORT ukernelTargets)
   install(FILES ukernel/iree/iree_ukernel.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/ukernel/iree)
 endif()
 
-# Several export sets, so that ukernel::ukernel is there where cpuinfo is not.
 install(TARGETS ukernel EXPORT ukernelTargets INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
-install(TARGETS ukernel_cpu EXPORT ukernelCpuTargets)
 install(EXPORT ukernelTargets NAMESPACE ukernel:: DESTINATION ${uk_package_dir})
-install(EXPORT ukernelCpuTargets NAMESPACE ukernel:: DESTINATION ${uk_package_dir})
 configure_package_config_file(cmake/ukernelConfig.cmake.in
   ${PROJECT_BINARY_DIR}/ukernelConfig.cmake INSTALL_DESTINATION ${uk_package_dir})
 write_basic_package_version_file(

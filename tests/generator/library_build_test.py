@@ -292,6 +292,19 @@ class ConfigureTest(unittest.TestCase):
         self.assertNotEqual(code, 0)
         self.assertIn("need UK_GENERATE", text)
 
+    def test_without_cpuinfo(self) -> None:
+        with patch.dict(os.environ, {"PKG_CONFIG_LIBDIR": "/nosuch", "PKG_CONFIG_PATH": ""}):
+            code, text = self.configure("-DUK_GENERATE=OFF")
+            self.assertNotEqual(code, 0)
+            self.assertIn("ukernel::cpu needs cpuinfo (Debian: libcpuinfo-dev); -DUK_BUILD_CPU=OFF leaves it out", text)
+            code, text = self.configure("-DUK_GENERATE=OFF", "-DUK_BUILD_CPU=OFF")
+            self.assertEqual(code, 0, text)
+        targets = (self.build / "build.ninja" if (self.build / "build.ninja").exists() else self.build / "Makefile")
+        self.assertNotIn("ukernel_cpu", targets.read_text())
+        code, text = self.configure("-DUK_GENERATE=OFF", "-DUK_BUILD_CPU=OFF", "-DUK_BUILD_TESTS=ON")
+        self.assertNotEqual(code, 0)
+        self.assertIn("UK_BUILD_TESTS and UK_BUILD_BENCH need UK_BUILD_CPU", text)
+
     def test_a_python_without_jinja2_on_the_path(self) -> None:
         with tempfile.TemporaryDirectory() as directory:
             bare = Path(directory) / "python3"
