@@ -292,9 +292,11 @@ uk_index_t streamed_tiles(const TileCopy& copy, const TilePlan& plan, uk_index_t
   if (copy.op == UK_OP_UNPACK) {
     const bool in_lines =
         is_straight(plan) && row_bytes >= kLineBytes / 2 && row_bytes <= kLineBytes;
-    const uk_index_t most =
-        cpu_reads_ahead(copy.cpu_data) ? kStreamedFarRowBytes : kStreamedRowBytes;
-    return quotient((in_lines ? 2 : 1) * most * 8, row_bits);
+    const uk_index_t parts = in_lines ? 2 : 1;
+    const uk_index_t tiles = quotient(parts * kStreamedRowBytes * 8, row_bits);
+    if (!cpu_reads_ahead(copy.cpu_data)) return tiles;
+    const uk_index_t room = quotient(kScratchBytes, column_bytes);
+    return larger(tiles, smaller(quotient(parts * kStreamedFarRowBytes * 8, row_bits), room));
   }
   const bool many_rows = plan.rows > kStackedRows || column_bytes > kOverlapBytes;
   if (row_bytes < kNarrowRowBytes || many_rows) {
