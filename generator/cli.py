@@ -141,13 +141,13 @@ def _add_compiler_arguments(parser: argparse.ArgumentParser) -> None:
 def _add_table_argument(parser: argparse.ArgumentParser, option: str) -> None:
     parser.add_argument("--table", type=library.named_path, metavar="FILE",
                         help=f"with {option}: tiles.json of that library, where its build was given other tiles")
+    parser.set_defaults(option_of_table=option)
 
 
 def _options(arguments: argparse.Namespace, kind: str, self_contained: bool, without_grid: bool
              ) -> Options:
     if arguments.table and not without_grid:
-        beside = "--without-grid" if arguments.command == "build" else "--beside-library"
-        raise RequestError(f"--table says what {beside} leaves out, and that is not asked for")
+        raise RequestError(f"--table says what {arguments.option_of_table} leaves out, and that is not asked for")
     cc = arguments.cc or (None if kind == "cpp" else default_compiler(arguments.arch, kind))
     return Options(arguments.arch, arguments.out.absolute(),
                    (arguments.cache or _default_cache()).absolute(), arguments.jobs, cc, kind,
