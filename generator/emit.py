@@ -11,10 +11,10 @@ from typing import Iterable
 import jinja2
 
 from generator.isas import expand, int_zero, set1
-from generator.model import BITS, Primitive, Steps
-from generator.plan import (Block, Plan, one_by_one, plan_abreast, plan_on_decoded_lhs, plan_on_decoded_rhs,
-                            registers_of_further_sums,
-                            reloads_columns, spare_registers, steps_of_turn, unrolls_steps)
+from generator.model import BITS, SCALED_STEPS, Primitive, Steps
+from generator.plan import (Block, Plan, decodes_scaled, one_by_one, plan_abreast, plan_on_decoded_lhs,
+                            plan_on_decoded_rhs, registers_of_further_sums, reloads_columns, spare_registers,
+                            steps_of_turn, unrolls_steps)
 
 TEMPLATES = jinja2.Environment(
     loader=jinja2.FileSystemLoader(Path(__file__).parent / "templates"),
@@ -179,6 +179,17 @@ class BlockShape:
         return [f"acc{sum}" for sum in range(1, self.sums)]
 
     @property
+    def decodes_scaled(self) -> bool:
+        return not self.plan.on_decoded_lhs and decodes_scaled(self.p, self.sums, self.plan.reads_decoded)
+
+    def further_sum(self, number: int, row: int, vector: int) -> str:
+        """What it adds to its result."""
+        sum = f"in_order({self.further_sums[number]}_{row}_{vector})"
+        # Parts take turns, too, so that a sum always has the same one.
+        bits = self.p.scaled_bits[(number + 1) % self.p.parts] if self.decodes_scaled else 0
+        return self.p.scale_back.format(sum=sum, bits=bits) if bits else sum
+
+    @property
     def sums_of_rows(self) -> list[str]:
         """What sums of the tile's rows are named, which take turns as a result's sums do."""
         return ["sums", *(f"sums{sum}" for sum in range(1, self.sums))]
@@ -267,6 +278,8 @@ class BlockShape:
         them."""
         if self.plan.reads_decoded:
             return ((),) * self.p.parts
+        if self.decodes_scaled:
+            return self.p.scaled_decode
         return self.p.decode if self.one_by_one else self.p.decode_for_rows or self.p.decode
 
     def row_statement(self, row: int, part: int) -> Statement:
@@ -836,7 +849,16 @@ class TileSource:
         the sums of their rows: those are of all steps, and would be subtracted with each few. Such blocks prefetch the
         panel behind theirs."""
         prefetches_own = self.shares_prefetch and not self.plan.on_decoded_rhs and not self.plan.shares_row_sums
-        return self.plan.stages_for_blocks or prefetches_own
+        return self.plan.stages_for_blocks or prefetches_own or self.decodes_scaled
+
+    @property
+    def decodes_scaled(self) -> bool:
+        """Whether a block takes only `scaled_steps` at a time, so that its scaled sums stay exact."""
+        return any(shape.decodes_scaled for shape in self.shapes)
+
+    @property
+    def scaled_steps(self) -> int:
+        return SCALED_STEPS
 
     @property
     def context(self) -> str:

@@ -149,6 +149,9 @@ class Isa:
 # The sums that bench_overlap rounds in turns. No core waits for one of the last ones.
 CHAINS = (1, 2, 4, 8, 12)
 
+# Sums of so many products that are scaled stay within 32 bits: a dot of four u8 by s8 is 4 * 255 * 128 at most.
+SCALED_STEPS = 8 << 10
+
 # Steps of a conversion take {x}, the value so far; the first one takes the units as loaded.
 Steps = tuple[str, ...]
 
@@ -225,6 +228,12 @@ class Primitive:
     # Of columns that several rows share, if that differs: by no constant that takes a register, so that where these are
     # scarce columns may be loaded anew for each part.
     decode_for_rows: tuple[Steps, ...] = ()
+    # By fewer instructions, where each part has sums of its own, for up to SCALED_STEPS steps: columns with rhs_offset,
+    # shifted left by so many bits. {sum}, {bits}: scales a sum back.
+    scaled_decode: tuple[Steps, ...] = ()
+    scaled_decode_cost: Cost = Cost()
+    scaled_bits: tuple[int, ...] = ()
+    scale_back: str = ""
     # By core, where measured: cycles of a dot to each of CHAINS sums in turns, with nothing beside them.
     dot_cycles: dict[str, tuple[float, ...]] = field(default_factory=dict)
     # By core, cycles of widening a vector of columns or rows, where measured to be more than there are ports for.

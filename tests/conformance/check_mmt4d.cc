@@ -13,6 +13,8 @@ constexpr uint32_t kKnownFlags = UK_MMT4D_ACCUMULATE | UK_MMT4D_PREFETCH_RHS;
 constexpr uint32_t kExtraFlags[] = {0, ~UK_MMT4D_ACCUMULATE, UK_MMT4D_PREFETCH_RHS, ~kKnownFlags};
 
 constexpr int64_t kMostStepsOfSweep = 257;
+// Tiles of few results have several sums of each.
+constexpr int64_t kMostResultsOfDeepest = 32;
 
 std::string flags_text(uint32_t flags) {
   std::string text = flags & UK_MMT4D_ACCUMULATE ? "ACCUMULATE" : "no ACCUMULATE";
@@ -30,7 +32,10 @@ class Mmt4dCheck {
         catcher_({&lhs_, &rhs_, &out_}) {}
 
   std::string run() {
-    const std::vector<DataKind> kinds = data_kinds(type_, shape_.k0, row_.numerics);
+    std::vector<DataKind> kinds = data_kinds(type_, shape_.k0, row_.numerics);
+    if (type_.rhs == Element::s4 && shape_.m0 * shape_.n0 <= kMostResultsOfDeepest) {
+      kinds.push_back(deepest_data_kind(shape_.k0));
+    }
     for (size_t i = 0; i < kinds.size(); ++i) {
       for (const int64_t steps : kinds[i].steps) {
         for (const bool accumulate : {true, false}) {

@@ -122,6 +122,10 @@ struct DataKind {
 
 std::vector<DataKind> data_kinds(const MatmulType& type, int k0, uint32_t numerics);
 
+// Deep enough that each of four sums that a result of integers by s4 is made of leaves 32 bits if
+// its products are shifted by four. Many results take the oracle long.
+DataKind deepest_data_kind(int k0);
+
 }  // namespace uk_conformance
 
 #endif  // UKERNEL_TESTS_CONFORMANCE_MATMUL_H_

@@ -209,4 +209,12 @@ std::vector<DataKind> data_kinds(const MatmulType& type, int k0, uint32_t numeri
   return kinds;
 }
 
+DataKind deepest_data_kind(int k0) {
+  return {"min x max, very deep",
+          Exactness::any,
+          {(INT64_C(1) << 19) / k0 + 1},
+          fill_extremes,
+          rhs_is_max};
+}
+
 }  // namespace uk_conformance

@@ -283,7 +283,7 @@ def _of_halves(lane: int, result: Callable[[int], int]) -> int:
 
 # On a 32-bit lane.
 _LANE = {
-    "and": lambda a, b: a & b, "xor": lambda a, b: a ^ b, "set1_epi32": lambda a: a,
+    "and": lambda a, b: a & b, "andnot": lambda a, b: ~a & b, "xor": lambda a, b: a ^ b, "set1_epi32": lambda a: a,
     "srli_epi32": lambda a, n: a >> n, "slli_epi32": lambda a, n: a << n & 0xFFFFFFFF,
     "srli_epi16": lambda a, n: _of_halves(a, lambda half: half >> n),
     "slli_epi16": lambda a, n: _of_halves(a, lambda half: half << n),
@@ -332,7 +332,10 @@ class DecodeTest(unittest.TestCase):
             for _ in range(100):
                 lane = numbers.getrandbits(32)
                 elements = [lane >> bits * k & (1 << bits) - 1 for k in range(p.k)]
-                for part, steps in [*zip(p.k_order, p.decode), *zip(p.k_order, p.decode_for_rows)]:
+                unscaled = [(*steps, 0) for steps in (*zip(p.k_order, p.decode), *zip(p.k_order, p.decode_for_rows))]
+                scaled = [(part, steps, by)
+                          for part, steps, by in zip(p.k_order, p.scaled_decode, p.scaled_bits)]
+                for part, steps, scale in unscaled + scaled:
                     x: object = lane
                     for step in steps:
                         x = _evaluate(step, x, _LANE)
@@ -342,6 +345,7 @@ class DecodeTest(unittest.TestCase):
                             wanted = (wanted ^ 1 << bits - 1) - (1 << bits - 1) + p.rhs_offset
                         if p.type.rhs == "bf16":
                             wanted <<= 16
+                        wanted <<= scale
                         got = x >> field * place & (1 << field) - 1
                         self.assertEqual(got, wanted & (1 << field) - 1, f"{p.isa.name} {p.type.name}")
 
