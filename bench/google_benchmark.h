@@ -10,12 +10,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 #include <vector>
 
 namespace uk::bench {
-
-// For programs whose benchmarks repeat themselves as often as they need.
-constexpr char kOneIteration[] = "--benchmark_min_time=0";
 
 // What follows `option`, which ends in "=", in an argument that starts with it; else NULL.
 inline const char* value_of(const char* argument, const char* option) {
@@ -39,6 +37,22 @@ inline bool initialize(std::vector<char*> arguments) {
   arguments.push_back(nullptr);
   benchmark::Initialize(&count, arguments.data());
   return !benchmark::ReportUnrecognizedArguments(count, arguments.data());
+}
+
+// The same for programs whose benchmarks take the time that they need in one iteration. Google
+// Benchmark counts as its time what one call takes: to reach a least time it would take hours.
+inline bool initialize_for_one_iteration(std::vector<char*> arguments) {
+  for (const char* argument : arguments) {
+    if (!value_of(argument, "--benchmark_min_time=")) continue;
+    std::fprintf(stderr,
+                 "%s: '%s': a benchmark takes the time that it needs; --benchmark_repetitions=N "
+                 "repeats it\n",
+                 arguments[0], argument);
+    return false;
+  }
+  static char one_iteration[] = "--benchmark_min_time=0";
+  arguments.insert(arguments.begin() + 1, one_iteration);
+  return initialize(std::move(arguments));
 }
 
 // Of the data cache. What is assumed of an unknown one is said.

@@ -357,8 +357,7 @@ size_t register_against(const std::string& arch, const std::string& isa, const c
 }  // namespace
 
 int run_tile_bench(const char* arch, const char* isa, int argc, char** argv) {
-  std::string one_iteration = kOneIteration;
-  std::vector<char*> arguments = {argv[0], one_iteration.data()};
+  std::vector<char*> arguments = {argv[0]};
   const char* against = nullptr;
   for (int i = 1; i < argc; ++i) {
     if (std::strcmp(argv[i], "--help") == 0) std::fputs(kHelp, stdout);
@@ -368,7 +367,7 @@ int run_tile_bench(const char* arch, const char* isa, int argc, char** argv) {
       arguments.push_back(argv[i]);
     }
   }
-  if (!initialize(std::move(arguments))) return 2;
+  if (!initialize_for_one_iteration(std::move(arguments))) return 2;
 
   uint64_t host[UK_CPU_DATA_FIELDS] = {};
   const uk_status_t status = uk_cpu_detect(host, UK_CPU_DATA_FIELDS);

@@ -74,10 +74,7 @@ int run(int argc, char** argv) {
   benchmark::RegisterBenchmark("read/L2", bench_read, cache_bytes(2) / 2)->UseManualTime();
   benchmark::RegisterBenchmark("read/mem", bench_read, bytes_beyond_cache())->UseManualTime();
 
-  std::string one_iteration = kOneIteration;
-  std::vector<char*> arguments(argv, argv + argc);
-  arguments.insert(arguments.begin() + 1, one_iteration.data());
-  if (!initialize(std::move(arguments))) return 2;
+  if (!initialize_for_one_iteration({argv, argv + argc})) return 2;
   benchmark::RunSpecifiedBenchmarks();
   benchmark::Shutdown();
   return 0;
