@@ -22,6 +22,7 @@ from bench.placements import Sources, medians, shared_objects  # noqa: E402
 from bench.tile_runs import ARCH, passes  # noqa: E402
 from generator import library  # noqa: E402
 from generator.build import Compiler  # noqa: E402
+from generator.isas import primitives  # noqa: E402
 from generator.model import Tile  # noqa: E402
 
 
@@ -39,7 +40,9 @@ def measure(bench: Path, level: str, cc: str, repeat: int) -> dict[str, float]:
 
 
 def main() -> int:
-    levels = sorted({tile.isa for tile in library.hand_rows(ARCH) if isinstance(tile, Tile)})
+    # The generator has no version of AMX's.
+    levels = sorted({tile.isa for tile in library.hand_rows(ARCH)
+                     if isinstance(tile, Tile) and primitives(ARCH)[tile.isa]})
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("bench", type=Path, metavar="BENCH_DIR")

@@ -105,5 +105,13 @@ class RepeatTest(unittest.TestCase):
                 self.assertIn(f"argument --repeat: '{number}' is no number of passes", ran.stderr)
 
 
+class LevelTest(unittest.TestCase):
+    def test_hand_written_tiles_alone_are_compared_with_none(self) -> None:
+        ran = subprocess.run([sys.executable, ROOT / "bench/generated_against_hand.py", "absent", "--level=amx_int8"],
+                             capture_output=True, text=True)
+        self.assertEqual((ran.returncode, ran.stdout), (2, ""), ran.stderr)
+        self.assertIn("argument --level: invalid choice: 'amx_int8'", ran.stderr)
+
+
 if __name__ == "__main__":
     unittest.main()
