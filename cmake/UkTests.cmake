@@ -15,3 +15,12 @@ function(uk_add_python_test name script)
   add_test(NAME ${name} COMMAND ${UK_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/${script} ${ARGN})
   set_tests_properties(${name} PROPERTIES SKIP_REGULAR_EXPRESSION "^skipped: ")
 endfunction()
+
+# uk_add_rejection_test(<name> <program> <arguments>...): a wrong command line of a benchmark program, which says
+# so in one line, and exits with 2.
+function(uk_add_rejection_test name program)
+  add_test(NAME ${program}.rejects_${name} COMMAND sh -c
+    "said=$(\"$0\" \"$@\" 2>&1); test $? -eq 2 && echo \"$said\" && test $(echo \"$said\" | wc -l) -eq 1"
+    $<TARGET_FILE:${program}> ${ARGN})
+  set_tests_properties(${program}.rejects_${name} PROPERTIES LABELS bench-smoke)
+endfunction()
