@@ -329,13 +329,13 @@ class DecodeTest(unittest.TestCase):
         for p in self._of_parts(vectors_of_rows=False):
             bits = BITS[p.type.rhs]
             field = 32 // len(p.k_order[0])
+            unscaled = (0,) * p.parts
+            ways = [*zip(p.k_order, p.decode, unscaled), *zip(p.k_order, p.decode_for_rows, unscaled),
+                    *zip(p.k_order, p.scaled_decode, p.scaled_bits)]
             for _ in range(100):
                 lane = numbers.getrandbits(32)
                 elements = [lane >> bits * k & (1 << bits) - 1 for k in range(p.k)]
-                unscaled = [(*steps, 0) for steps in (*zip(p.k_order, p.decode), *zip(p.k_order, p.decode_for_rows))]
-                scaled = [(part, steps, by)
-                          for part, steps, by in zip(p.k_order, p.scaled_decode, p.scaled_bits)]
-                for part, steps, scale in unscaled + scaled:
+                for part, steps, scaled_bits in ways:
                     x: object = lane
                     for step in steps:
                         x = _evaluate(step, x, _LANE)
@@ -345,7 +345,7 @@ class DecodeTest(unittest.TestCase):
                             wanted = (wanted ^ 1 << bits - 1) - (1 << bits - 1) + p.rhs_offset
                         if p.type.rhs == "bf16":
                             wanted <<= 16
-                        wanted <<= scale
+                        wanted <<= scaled_bits
                         got = x >> field * place & (1 << field) - 1
                         self.assertEqual(got, wanted & (1 << field) - 1, f"{p.isa.name} {p.type.name}")
 

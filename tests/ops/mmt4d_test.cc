@@ -654,9 +654,8 @@ TEST_P(Mmt4dAbreast, FewPanels) {
   UK_SKIP_WITHOUT_LEVEL(GetParam().isa);
   for (const uk_tile_row_t* row : rows_that(reads_abreast, GetParam())) {
     const uk_tile_sizes_t tile = {row->m0, row->n0, row->k0};
-    if (GetParam().type.flag == UK_MMT4D_TYPE_S8S4S32) {
-      // So deep that sums of products shifted by four bits, which tiles may have, leave 32 bits.
-      const uk_index_t k = (1 << 19) / tile.k0 + 1;
+    if (GetParam().type.rhs == uk_conformance::Element::s4) {
+      const uk_index_t k = uk_conformance::deepest_data_kind(tile.k0).steps.front();
       check({row->flags, 1, kPanelsAbreast, k, tile, Strides::kDense, Edge::end, "min x max"},
             cpu.data());
     }
