@@ -216,6 +216,10 @@ class _Names:
             control = f"_mm512_broadcast_i32x4({control})"
         return f"{self.mm}_shuffle_epi8({{x}}, {control})"
 
+    def bytes_of_lane(self, *order: int) -> str:
+        """Of each 32 bits, likewise; a zero for -1."""
+        return self.permute_bytes([-1 if byte < 0 else lane + byte for lane in range(0, 16, 4) for byte in order])
+
     def reorder(self, k_order: tuple[tuple[int, ...], ...], element_bytes: int) -> str:
         """Units of which whole ones fill 16 bytes: their elements part by part."""
         elements = [k for part in k_order for k in part]
@@ -285,6 +289,9 @@ def _nibble_primitives(isa: Isa, has_vnni: bool, infix: str, common: dict) -> li
     As bytes, the even and the odd nibbles:
 
         column: k = 0 2 4 6, k = 1 3 5 7       row: alike
+
+    Where an op decodes them once for several tiles, the nibbles are brought in order, which takes more instructions, and
+    rows are used as they lie.
     """
     n = _Names(isa)
     pairs = tuple((p, p + 4) for p in range(4))
@@ -300,6 +307,12 @@ def _nibble_primitives(isa: Isa, has_vnni: bool, infix: str, common: dict) -> li
               n.reorder(pairs, 2))
     dot_pairs = n.s16_dot(has_vnni, infix)
     dot_pairs["registers"] = dot_pairs.get("registers", 0) + 1  # the mask; else GCC's, for sums it renames
+    if isa.vector_bytes > 16:
+        # Byte p of the column, times 256, in both halves of its lane. Of 256 times it, and of 16 times it, the upper
+        # halves are all of it, and its high nibble.
+        dot_pairs["decode_in_order"] = tuple(
+            (n.bytes_of_lane(-1, p, -1, p), f"{n.mm}_mulhi_epu16({{x}}, {n.set1('0x00100100')})",
+             masked("{x}", "0x000F000F")) for p in range(4))
     found = [Primitive(
         isa, TYPES["s16u4s32"], pairs, lhs_unit_bytes=16, rhs_unit_bytes=4, decode=as_pairs,
         decode_cost=Cost(shift=3, any=3), stage_lhs=(swap16,), stage_lhs_cost=Cost(shuffle=2),
@@ -317,6 +330,8 @@ def _nibble_primitives(isa: Isa, has_vnni: bool, infix: str, common: dict) -> li
             **n.s16_dot(has_vnni, infix), **s8s4)]
 
     s8s4 |= n.row_sums(8, has_vnni, infix)
+    s8s4["decode_in_order"] = tuple(
+        (flipped, n.bytes_of_lane(p, -1, p + 1, -1), n.spread(4, "0x0F0F0F0F")) for p in (0, 2))
     if isa.vector_bytes == 64:  # (x ^ 8) & 15 in one instruction
         def nibbles(x: str) -> Steps:
             return (f"_mm512_ternarylogic_epi32({x}, {n.set1('0x08080808')}, "

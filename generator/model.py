@@ -228,6 +228,9 @@ class Primitive:
     # Of columns that several rows share, if that differs: by no constant that takes a register, so that where these are
     # scarce columns may be loaded anew for each part.
     decode_for_rows: tuple[Steps, ...] = ()
+    # Of an RHS that is decoded once for several tiles, where each takes rows as they lie for it: its parts are in the
+    # order of memory.
+    decode_in_order: tuple[Steps, ...] = ()
     # By fewer instructions, where each part has sums of its own, for up to SCALED_STEPS steps: columns with rhs_offset,
     # shifted left by so many bits. {sum}, {bits}: scales a sum back.
     scaled_decode: tuple[Steps, ...] = ()
@@ -332,7 +335,12 @@ class Primitive:
     def on_decoded_columns(self) -> Primitive:
         """The same without what it takes to decode, and where sums of rows are known."""
         p = self.with_sums_before if self.sums_rows_in_block else self
-        return replace(p, registers=p.registers - p.decode_constants)
+        p = replace(p, registers=p.registers - p.decode_constants)
+        if not p.decode_in_order:
+            return p
+        k = p.k // p.parts
+        return replace(p, decode=p.decode_in_order, k_order=tuple(tuple(range(i, i + k)) for i in range(0, p.k, k)),
+                       stage_lhs=None, stage_lhs_cost=Cost())
 
     @property
     def f32_out(self) -> Primitive:

@@ -33,6 +33,7 @@ _MULTIPLY_ADD_CHAIN, _INTEGER_ADD_CHAIN = 19, 4
 _ROUNDING_INSTRUCTIONS, _ROUNDING_CHAIN = 8, 160
 
 _LARGE = 1 << 20  # what an unknown size counts as
+_MOST_RESULTS_ON_DECODED_S4 = 1 << 21
 _FEW_LHS_PANELS, _FEW_LHS_PANELS_TO_FLIP, _FEW_RHS_PANELS, _FEW_RHS_PANELS_OF_STAGED_ROWS = 4, 6, 1, 4
 _FEW_STAGED_ROWS = 128
 _SLOW = 4  # times as long: a dot of the one level that CPUs are slow at
@@ -234,7 +235,11 @@ def _decodes_rhs_once(row: Row, arch: str, cpu: str, m: int, n: int) -> bool:
     if ((flips or shifts) and m <= _FEW_LHS_PANELS_TO_FLIP) or (flips and n == 1):
         return False
     reads_ahead = _READS_AHEAD in level_of_cpu(arch, cpu)
-    return not (reads_ahead and _widens_by_loads(row, level)) and not l3_feeds_tiles(arch, cpu)
+    if reads_ahead and _widens_by_loads(row, level):
+        return False
+    return (not l3_feeds_tiles(arch, cpu)
+            or (row.tile.type.name == "s8s4s32" and _byte_dot(row, level) > 0
+                and _FEW_LHS_PANELS_TO_FLIP < m <= _MOST_RESULTS_ON_DECODED_S4 // (row.tile.m0 * row.tile.n0) // n))
 
 
 @cache
@@ -345,7 +350,8 @@ def _cost_in_parts(row: Row, wide: bool, in_op: TileInOp, least_parts: int) -> i
                 + _PER_LOOP)
 
     def rows_staging() -> int:
-        if level.lhs_by_lane or in_op.lhs_decoded_for or (lhs_bits * dot.k >= lane_bits and rhs_bits >= 8):
+        in_order = rhs_bits >= 8 or (decoded_for > 0 and level.vector_bytes > 16)
+        if level.lhs_by_lane or in_op.lhs_decoded_for or (lhs_bits * dot.k >= lane_bits and in_order):
             return 0
         beside_dots = _PER_PAIRS_BESIDE_DOTS if _is_bf16_pair(tile) else _PER_VECTOR_WIDENED_BESIDE_DOTS
         per_vector = beside_dots if stages_beside_dots() else _PER_STAGED_VECTOR
@@ -372,7 +378,7 @@ def _cost_in_parts(row: Row, wide: bool, in_op: TileInOp, least_parts: int) -> i
         rows, larger_blocks = divmod(tile.m0, blocks)
         all_blocks = parts * blocks
         times_staged = (all_blocks if row.origin == "hand" and row.numerics != "exact" else  # or as dear
-                        2 if dot.sums_rows_before and all_blocks > 1 else 1)
+                        2 if rhs_bits < 8 and level.byte_dot > 0 and all_blocks > 1 else 1)
         return (parts * (larger_blocks * block_cost(rows + 1, columns_staged)
                          + (blocks - larger_blocks) * block_cost(rows, columns_staged))
                 + times_staged * rows_staging() + rows_summing()

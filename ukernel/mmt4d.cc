@@ -250,7 +250,9 @@ void for_each_step(const uk_mmt4d_params_t& p, const Mmt4dType& type, const uk_t
   if (AnyOperands::kByLhsPanels || (!kDecodes && lhs_streams(p, walk))) {
     walk = exchanged(walk, p);
   } else {
-    walk.l3_feeds = (p.m > 1 || walk.reads_rhs_once()) && l3_feeds_tiles(p.cpu_data);
+    // Tiles that share what is decoded of an RHS panel follow each other.
+    walk.l3_feeds = !AnyOperands::kDecodesRhs && (p.m > 1 || walk.reads_rhs_once()) &&
+                    l3_feeds_tiles(p.cpu_data);
     if (row.function && walk.reads_rhs_once()) {
       const uk_index_t lhs_decoded_for = AnyOperands::kDecodesLhs ? p.n : 0;
       walk.step_cost = tile_step_cost(row, cpu_is_wide(p.cpu_data), {lhs_decoded_for, 0, false});

@@ -18,6 +18,8 @@ constexpr uk_index_t kFewStagedRows = 128;
 // LHS panels for which decoding the RHS first takes as long as it saves, measured on Emerald
 // Rapids; and where flipping signs or a shift is all.
 constexpr uk_index_t kFewLhsPanels = 4, kFewLhsPanelsToFlip = 6;
+// Results for which decoding s4 once is faster where L3 feeds tiles: see decodes_rhs_once.
+constexpr uk_index_t kMostResultsOnDecodedS4 = 1 << 21;
 
 // Quarter cycles on a core with two ports that multiply vectors and two that load. An accumulator
 // takes its next product after four cycles, in practice 4.75: eight of them were measured to keep
@@ -219,11 +221,12 @@ class Step {
     // blocks, reaches 84 % of the peak where 6x16 reaches 95. Not where a product of integers is an
     // instruction and its sum another: 16 rows of u8 by s8 were up to 7 % faster in a tile of 16
     // than in four of 4, and up to a third where another thread ran on the core (Zen 3). Generated
-    // ones that sum rows stage for each, too, which a block alone does beside its dots: s8 by s4
-    // 16x32 on AVX-512 reaches 86, 8x32 92.
+    // ones for nibbles do not stage beside their dots, either, as a block alone does: with VNNI s8
+    // by s4 16x32 reaches 86, 8x32 92, and s16 by u4 13x32 92, 8x32 97.
     const int all_blocks = parts_ * blocks_;
     const bool is_dear = row_.origin == UK_ORIGIN_HAND && row_.numerics != UK_NUMERICS_EXACT;
-    const int times_staged = is_dear ? all_blocks : dot_.sums_rows_before && all_blocks > 1 ? 2 : 1;
+    const bool is_for_nibbles = type_.rhs_bits < 8 && unit_.byte_dot > 0;
+    const int times_staged = is_dear ? all_blocks : is_for_nibbles && all_blocks > 1 ? 2 : 1;
     return parts_ * (larger_blocks * block_cost(rows + 1, columns_staged) +
                      (blocks_ - larger_blocks) * block_cost(rows, columns_staged)) +
            times_staged * rows_staging() + rows_summing() +
@@ -239,10 +242,12 @@ class Step {
     return rounded_up(lanes, kStepsPerSummedLane);
   }
 
-  // Of rows that are not broadcast as they lie in the panel.
+  // Of rows that are not broadcast as they lie in the panel: narrow ones, and those for nibbles,
+  // which only ops that decode them once bring in order, by byte shuffles.
   int rows_staging() const {
+    const bool in_order = type_.rhs_bits >= 8 || (in_op_.rhs_decoded_for > 0 && unit_.bytes > 16);
     const bool staged = !unit_.lhs_by_lane && in_op_.lhs_decoded_for == 0 &&
-                        (type_.lhs_bits * dot_.k < lane_bits_ || type_.rhs_bits < 8);
+                        (type_.lhs_bits * dot_.k < lane_bits_ || !in_order);
     const int beside_dots =
         is_bf16_pair(row_, type_) ? kPerPairsBesideDots : kPerVectorWidenedBesideDots;
     const int per_vector = stages_beside_dots() ? beside_dots : kPerStagedVector;
@@ -341,7 +346,10 @@ int tile_step_cost(const uk_tile_row_t& row, bool wide, const TileInOp& in_op) {
 
 // Where L3 feeds tiles the op walks LHS panel by LHS panel, and the cores that were measured decode
 // beside their dots. So does Zen 3 what it widens by loads: f16, s8, u8 and s16 by s8 were up to a
-// tenth faster than on parts of K whose columns, decoded, fill L1. Not nibbles, nor bf16.
+// tenth faster than on parts of K whose columns, decoded, fill L1. Not nibbles, nor bf16. And s4 by
+// dots of bytes is decoded once where L3 feeds tiles, too: on Zen 4 512x512x512 ran at 98 % of the
+// peak so, at 88 else, and 1024x1024x1024 at 95 and 89. Of more than 8 MiB of results, which each
+// part of K reads and writes, 3 % were lost.
 bool decodes_rhs_once(const uk_tile_row_t& row, uk_index_t m, uk_index_t n,
                       const uint64_t* cpu_data) {
   if (m <= kFewLhsPanels || !on_decoded_rhs_of_row(row) || !can_split_k(row)) return false;
@@ -352,7 +360,10 @@ bool decodes_rhs_once(const uk_tile_row_t& row, uk_index_t m, uk_index_t n,
   // Rows are summed for it, which saves nothing in front of one RHS panel.
   if (flips && n == 1) return false;
   if (cpu_reads_ahead(cpu_data) && widens_by_loads(row)) return false;
-  return !l3_feeds_tiles(cpu_data);
+  if (!l3_feeds_tiles(cpu_data)) return true;
+  return (row.flags & UK_MMT4D_TYPE_MASK) == UK_MMT4D_TYPE_S8S4S32 &&
+         byte_dot(row, vector_unit_of_row(row)) > 0 && m > kFewLhsPanelsToFlip &&
+         m <= quotient(quotient(kMostResultsOnDecodedS4, row.m0 * row.n0), n);
 }
 
 // Rows that are staged once for all RHS panels, up to 32 at a time, took tiles of several blocks

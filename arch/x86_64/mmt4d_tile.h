@@ -202,6 +202,13 @@ struct Decoded : P {
   }
 };
 
+// The primitive by which columns are decoded once for several tiles: by more instructions, where
+// these tiles take rows as they lie for it.
+template <class P>
+struct DecodedOnceBy {
+  using Primitive = P;
+};
+
 // The same primitive on rows that are staged.
 template <class P>
 struct OnStagedRows : P {
@@ -648,7 +655,8 @@ UK_INLINE void mmt4d_tile(void* out, const void* lhs, const void* rhs, uk_index_
   } else if constexpr (kForm == uk::TileForm::kOnDecodedLhs) {
     tile_of_staged_rows<P, M0, N0, K0>(out, lhs, rhs, k1, flags, context);
   } else if constexpr (kForm == uk::TileForm::kOnDecodedRhs) {
-    tile_of_decoded_rhs<P, M0, N0, K0>(out, lhs, rhs, k1, flags, context);
+    using Primitive = typename DecodedOnceBy<P>::Primitive;
+    tile_of_decoded_rhs<Primitive, M0, N0, K0>(out, lhs, rhs, k1, flags, context);
   } else {
     tile_of_blocks<P, M0, N0, K0>(out, lhs, rhs, k1, flags, context);
   }

@@ -281,8 +281,16 @@ def _of_halves(lane: int, result: Callable[[int], int]) -> int:
     return sum((result(lane >> shift & 0xFFFF) & 0xFFFF) << shift for shift in (0, 16))
 
 
+def _shuffled(lane: int, control: tuple[int, ...]) -> int:
+    """The first lane of a vector, by its own bytes."""
+    return sum((lane >> 8 * byte & 0xFF) << 8 * place for place, byte in enumerate(control[:4]) if byte >= 0)
+
+
 # On a 32-bit lane.
 _LANE = {
+    "setr_epi8": lambda *control: control, "broadcastsi128": lambda control: control,
+    "broadcast_i32x4": lambda control: control, "shuffle_epi8": _shuffled, "or": lambda a, b: a | b,
+    "mulhi_epu16": lambda a, b: sum((a >> i & 0xFFFF) * (b >> i & 0xFFFF) >> 16 << i for i in (0, 16)),
     "and": lambda a, b: a & b, "andnot": lambda a, b: ~a & b, "xor": lambda a, b: a ^ b, "set1_epi32": lambda a: a,
     "srli_epi32": lambda a, n: a >> n, "slli_epi32": lambda a, n: a << n & 0xFFFFFFFF,
     "srli_epi16": lambda a, n: _of_halves(a, lambda half: half >> n),
@@ -331,7 +339,8 @@ class DecodeTest(unittest.TestCase):
             field = 32 // len(p.k_order[0])
             unscaled = (0,) * p.parts
             ways = [*zip(p.k_order, p.decode, unscaled), *zip(p.k_order, p.decode_for_rows, unscaled),
-                    *zip(p.k_order, p.scaled_decode, p.scaled_bits)]
+                    *zip(p.k_order, p.scaled_decode, p.scaled_bits),
+                    *zip(p.on_decoded_columns.k_order, p.decode_in_order, unscaled)]
             for _ in range(100):
                 lane = numbers.getrandbits(32)
                 elements = [lane >> bits * k & (1 << bits) - 1 for k in range(p.k)]
@@ -429,8 +438,8 @@ class StageTest(unittest.TestCase):
              "bf16bf16bf16 13x32x2 avx512_base f32acc", "bf16bf16f32 6x16x2 avx2_fma",
              "bf16bf16f32 8x8x2 avx2_fma", "s8s8s32 6x16x2 avx2_fma", "u8s8s32 7x8x2 avx2_fma",
              "f16f16f32 8x8x1 avx2_fma",
-             "bf16bf16f32 6x16x1 avx2_fma", "s8s4s32 8x8x8 avx2_fma", "s8s4s32 6x16x8 avx_vnni",
-             "s8s4s32 14x32x8 avx512_vnni", "s8s4s32 16x16x8 avx512_vnni")
+             "bf16bf16f32 6x16x1 avx2_fma", "s8s4s32 8x8x8 avx2_fma", "s8s4s32 8x8x8 avx_vnni",
+             "s8s4s32 14x16x8 avx512_vnni", "s8s4s32 16x16x8 avx512_vnni")
 
     def test_steps_are_there_for_their_dots(self) -> None:
         numbers = random.Random(1)

@@ -102,13 +102,24 @@ class PlanTest(unittest.TestCase):
                                      ("f16f16f32 13x32x1 avx512_base", False, False),
                                      ("s8s4s32 13x32x8 avx512_vnni", False, False),
                                      ("s8s4s32 8x8x8 avx_vnni", True, False),
-                                     ("s8s4s32 10x8x8 avx_vnni", False, True),  # alone for want of registers
-                                     ("s8s4s32 14x32x8 avx512_vnni", False, True)):
+                                     ("s8s4s32 10x8x8 avx_vnni", False, False),  # for want of registers
+                                     ("s8s4s32 14x16x8 avx512_vnni", True, False)):
             tile = parse_line(f"mmt4d {line}").tile("x86_64")
             plan = make_plan(tile, choose_primitive(tile))
             on_decoded_rhs = plan_on_decoded_rhs(plan)
             found = plan.stages_beside_dots, on_decoded_rhs is not None and on_decoded_rhs.stages_beside_dots
             self.assertEqual(found, (alone, decoded), line)
+
+    def test_rows_of_nibbles_that_are_decoded_once_are_used_as_they_lie(self) -> None:
+        for line, stages in (("s8s4s32 13x32x8 avx512_vnni", False), ("s8s4s32 13x32x8 avx512_base", False),
+                             ("s8s4s32 6x16x8 avx2_fma", False), ("s16u4s32 6x16x8 avx_vnni", False),
+                             ("s16u4s32 4x16x8 sse2", True),  # has no byte shuffle
+                             ("s8s4s32 6x16x2 avx2_fma", True)):  # widened
+            tile = parse_line(f"mmt4d {line}").tile("x86_64")
+            plan = make_plan(tile, choose_primitive(tile))
+            on_decoded_rhs = plan_on_decoded_rhs(plan)
+            assert on_decoded_rhs, line
+            self.assertEqual((plan.stages_lhs, on_decoded_rhs.stages_lhs), (True, stages), line)
 
     def test_rows_are_staged_once_for_several_tiles_where_that_was_faster(self) -> None:
         for line, expected in (("s8s8s32 4x16x2 avx2_fma", True), ("s8s8s32 3x16x2 avx2_fma", False),

@@ -830,6 +830,26 @@ TEST(Mmt4dTiles, DecodeTheRhsOnceForEnoughPanels) {
   }
 }
 
+TEST(Mmt4dTiles, DecodeS4OnceForFewResultsWhereL3FeedsTiles) {
+  CpuData cpu = level_cpu_data("avx512_vnni");
+  const uint64_t bf16 = level_cpu_data("avx512_bf16")[0];
+  const auto decodes = [&](uint32_t type, const uk_tile_sizes_t& tile, uk_index_t m, uk_index_t n) {
+    const uk_tile_row_t* row =
+        uk::select_tile(UK_OP_MMT4D, type, tile.m0, tile.n0, tile.k0, cpu.data());
+    return row && uk::decodes_rhs_once(*row, m, n, cpu.data());
+  };
+  const uk_tile_sizes_t s4 = {16, 32, 8}, u4 = {8, 32, 8};
+  EXPECT_TRUE(decodes(UK_MMT4D_TYPE_S8S4S32, s4, 5, 9));
+  EXPECT_TRUE(decodes(UK_MMT4D_TYPE_S16U4S32, u4, 5, 9));
+  cpu[0] |= bf16;
+  ASSERT_TRUE(uk::l3_feeds_tiles(cpu.data()));
+  EXPECT_FALSE(decodes(UK_MMT4D_TYPE_S8S4S32, s4, 6, 9));
+  EXPECT_TRUE(decodes(UK_MMT4D_TYPE_S8S4S32, s4, 7, 9));
+  EXPECT_TRUE(decodes(UK_MMT4D_TYPE_S8S4S32, s4, 32, 128));  // 512 x 4096
+  EXPECT_FALSE(decodes(UK_MMT4D_TYPE_S8S4S32, s4, 32, 129));
+  EXPECT_FALSE(decodes(UK_MMT4D_TYPE_S16U4S32, u4, 50, 9));
+}
+
 TEST(Mmt4dTiles, DecodeTheLhsOnceForSeveralRhsPanels) {
   struct Expected {
     const char* level;

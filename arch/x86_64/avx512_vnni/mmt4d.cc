@@ -128,6 +128,33 @@ struct S16U4 : SplitSums<Avx512S32Out> {
   }
 };
 
+// The nibbles in the order of memory, for rows as they lie: pair p is byte p of the lane. That
+// byte, times 256, is put into both halves; of 256 times it, and of 16 times it, the upper 16 bits
+// are all of it, and its high nibble.
+//
+//   columns.pairs[p], lane j:   rhs[j][2 * p] | rhs[j][2 * p + 1] << 16
+struct S16U4InOrder : S16U4 {
+  static constexpr bool kStagesLhs = false;
+
+  template <int Pair>
+  static UK_INLINE __m512i decode_pair(__m512i nibbles) {
+    constexpr char a = Pair, b = a + 4, c = a + 8, d = a + 12;
+    const __m128i bytes = _mm_setr_epi8(-1, a, -1, a, -1, b, -1, b, -1, c, -1, c, -1, d, -1, d);
+    const __m512i halves = _mm512_shuffle_epi8(nibbles, _mm512_broadcast_i32x4(bytes));
+    return _mm512_and_si512(_mm512_mulhi_epu16(halves, _mm512_set1_epi32(0x00100100)),
+                            _mm512_set1_epi32(0x000F000F));
+  }
+  static UK_INLINE Pairs load_rhs(const char* rhs) {
+    const __m512i nibbles = loaded_once(_mm512_loadu_si512(rhs));
+    return {{decode_pair<0>(nibbles), decode_pair<1>(nibbles), decode_pair<2>(nibbles),
+             decode_pair<3>(nibbles)}};
+  }
+};
+template <>
+struct DecodedOnceBy<S16U4> {
+  using Primitive = S16U4InOrder;
+};
+
 UK_MMT4D_BODY(s16s16s32, S16Pairs<Avx512DirectOperands>)
 UK_MMT4D_BODY(s16u4s32, S16U4)
 UK_MMT4D_BODY(u8s8s32, U8S8)
