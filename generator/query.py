@@ -160,6 +160,7 @@ def _dot(row: Row, level: Level, wide: bool, decoded: bool) -> _Dot:
             dot.instructions = level.s16_dot
             if dot.instructions > 1:
                 dot.chain = _INTEGER_ADD_CHAIN
+            dot.temporaries += BITS[tile.type.rhs] < 8 and not decoded and not level.lhs_by_lane
     elif row.numerics in ("bf16_dot", "bf16_dot_f32acc"):
         dot.k = level.bf16_dot if level.bf16_dot and tile.k0 % level.bf16_dot == 0 else 2
     else:

@@ -122,6 +122,8 @@ Dot dot_of(const uk_tile_row_t& row, const Mmt4dType& type, const VectorUnit& un
       dot.k = row.k0 % unit.s16_k == 0 ? unit.s16_k : 1;
       dot.instructions = unit.s16_dot;
       if (dot.instructions > 1) dot.chain = kIntegerAddChain;  // the multiplication does not wait
+      const bool masks = type.rhs_bits < 8 && !unit.lhs_by_lane;
+      if (masks && !decoded) dot.temporaries += 1;
     }
   } else if (is_bf16_dot(row.numerics)) {
     dot.k = unit.bf16_dot && row.k0 % unit.bf16_dot == 0 ? unit.bf16_dot : 2;
