@@ -25,6 +25,7 @@ from generator.tiles_json import read_rows
 _PER_INSTRUCTION, _PER_COLUMNS_INSTRUCTION, _PER_LOAD, _PER_LOOP, _PER_LINE = 2, 1, 2, 6, 3
 _OVERLAP, _LONE_VECTOR_LOADS, _IN_PARTS, _WHOLE = 8, 4, 17, 16
 _PER_STAGED_VECTOR, _PER_VECTOR_WIDENED_BESIDE_DOTS, _PER_PAIRS_BESIDE_DOTS, _STAGED_QUARTERS = 6, 5, 3, 3
+_PER_ORDERED_VECTOR = 18
 _STEPS_PER_SUMMED_LANE = 64
 _LINE_BITS = 64 * 8
 _TILE_ROWS, _PER_TILE_PRODUCT, _PER_TILE_OF_COLUMNS, _PER_TILE_OF_ROWS = 16, 19, 23, 8
@@ -323,6 +324,8 @@ def _cost_in_parts(row: Row, wide: bool, in_op: TileInOp, least_parts: int) -> i
     if abreast:  # only where all panels fit one block
         parts, part, blocks = 1, vectors, 1
 
+    orders_nibbles = rhs_bits < 8 and decoded_for > 0 and level.vector_bytes > 16
+
     def bits_read(rows: int) -> int:
         row_bits = lhs_bits * tile.k0
         panel_bits = tile.m0 * row_bits
@@ -351,7 +354,7 @@ def _cost_in_parts(row: Row, wide: bool, in_op: TileInOp, least_parts: int) -> i
                 + _PER_LOOP)
 
     def rows_staging() -> int:
-        in_order = rhs_bits >= 8 or (decoded_for > 0 and level.vector_bytes > 16)
+        in_order = rhs_bits >= 8 or orders_nibbles
         if level.lhs_by_lane or in_op.lhs_decoded_for or (lhs_bits * dot.k >= lane_bits and in_order):
             return 0
         beside_dots = _PER_PAIRS_BESIDE_DOTS if _is_bf16_pair(tile) else _PER_VECTOR_WIDENED_BESIDE_DOTS
@@ -387,7 +390,8 @@ def _cost_in_parts(row: Row, wide: bool, in_op: TileInOp, least_parts: int) -> i
 
     if abreast:
         return cost_of_blocks(False) // panels
-    columns_staging = _PER_STAGED_VECTOR * vectors * dots
+    is_dear = orders_nibbles and level.byte_dot > 0
+    columns_staging = (_PER_ORDERED_VECTOR if is_dear else _PER_STAGED_VECTOR) * vectors * dots
     if decoded_for:
         return cost_of_blocks(True) + columns_staging // (2 * decoded_for)
     plain = cost_of_blocks(False)

@@ -42,6 +42,10 @@ constexpr int kInParts = 17, kWhole = 16;
 // To load a vector of rows or columns, bring it into the form that dots take, and store it where
 // they find it.
 constexpr int kPerStagedVector = 6;
+// The same of nibbles that are brought in order, by three instructions, for dots of one: as if it
+// were that dear where a dot takes several, tiles of too few rows would seem the best (s8 by s4 on
+// AVX2).
+constexpr int kPerOrderedVector = 18;
 // The same of rows that are staged beside dots, of which a vector holds as many as so many quarters
 // of its lanes at least: of rows that are widened into one vector, and of pairs of bf16. See
 // stages_beside_dots in generator/plan.py.
@@ -235,7 +239,15 @@ class Step {
            kPerInstruction * dots_ * dot_.row_sum_instructions;
   }
 
-  int columns_staging() const { return kPerStagedVector * vectors_ * dots_; }
+  int columns_staging() const {
+    const bool is_dear = orders_nibbles() && unit_.byte_dot > 0;
+    return (is_dear ? kPerOrderedVector : kPerStagedVector) * vectors_ * dots_;
+  }
+
+  // Ops that decode nibbles once bring them in order, by byte shuffles.
+  bool orders_nibbles() const {
+    return type_.rhs_bits < 8 && in_op_.rhs_decoded_for > 0 && unit_.bytes > 16;
+  }
 
   int rows_summing() const {
     if (!dot_.sums_rows_before || in_op_.rhs_decoded_for > 0) return 0;
@@ -244,10 +256,10 @@ class Step {
     return rounded_up(lanes, kStepsPerSummedLane);
   }
 
-  // Of rows that are not broadcast as they lie in the panel: narrow ones, and those for nibbles,
-  // which only ops that decode them once bring in order, by byte shuffles.
+  // Of rows that are not broadcast as they lie in the panel: narrow ones, and those for nibbles
+  // that are not in order.
   int rows_staging() const {
-    const bool in_order = type_.rhs_bits >= 8 || (in_op_.rhs_decoded_for > 0 && unit_.bytes > 16);
+    const bool in_order = type_.rhs_bits >= 8 || orders_nibbles();
     const bool staged = !unit_.lhs_by_lane && in_op_.lhs_decoded_for == 0 &&
                         (type_.lhs_bits * dot_.k < lane_bits_ || !in_order);
     const int beside_dots =
