@@ -340,7 +340,7 @@ class Primitive:
             return p
         k = p.k // p.parts
         return replace(p, decode=p.decode_in_order, k_order=tuple(tuple(range(i, i + k)) for i in range(0, p.k, k)),
-                       stage_lhs=None, stage_lhs_cost=Cost())
+                       stage_lhs=None)
 
     @property
     def f32_out(self) -> Primitive:

@@ -272,7 +272,7 @@ class Plan:
         reloads = any(reloads_columns(self.primitive, rows, vectors, self.reads_decoded)
                       for rows, vectors in self._shapes)
         own = int(self.primitive.parts > 1 and not reloads)
-        return own + (0 if self.reads_decoded else self.primitive.decode_constants)
+        return own + self.primitive.decode_constants
 
     @property
     def parts_lie_apart(self) -> bool:

@@ -232,7 +232,8 @@ def _decodes_rhs_once(row: Row, arch: str, cpu: str, m: int, n: int) -> bool:
     level = library.levels(arch)[row.tile.isa]
     if m <= _FEW_LHS_PANELS or not takes_decoded_rhs(row):
         return False
-    flips = row.tile.type.name == "s8s8s32" and _byte_dot(row, level) > 0
+    dots_bytes = _byte_dot(row, level) > 0
+    flips = row.tile.type.name == "s8s8s32" and dots_bytes
     shifts = row.tile.type.name == "bf16bf16f32"
     if ((flips or shifts) and m <= _FEW_LHS_PANELS_TO_FLIP) or (flips and n == 1):
         return False
@@ -240,7 +241,7 @@ def _decodes_rhs_once(row: Row, arch: str, cpu: str, m: int, n: int) -> bool:
     if reads_ahead and _widens_by_loads(row, level):
         return False
     return (not l3_feeds_tiles(arch, cpu)
-            or (row.tile.type.name == "s8s4s32" and _byte_dot(row, level) > 0
+            or (row.tile.type.name == "s8s4s32" and dots_bytes
                 and _FEW_LHS_PANELS_TO_FLIP < m <= _MOST_RESULTS_ON_DECODED_S4 // (row.tile.m0 * row.tile.n0) // n))
 
 
@@ -325,6 +326,7 @@ def _cost_in_parts(row: Row, wide: bool, in_op: TileInOp, least_parts: int) -> i
         parts, part, blocks = 1, vectors, 1
 
     orders_nibbles = rhs_bits < 8 and decoded_for > 0 and level.vector_bytes > 16
+    dots_nibbles_at_once = rhs_bits < 8 and dot.instructions == 1
 
     def bits_read(rows: int) -> int:
         row_bits = lhs_bits * tile.k0
@@ -382,7 +384,7 @@ def _cost_in_parts(row: Row, wide: bool, in_op: TileInOp, least_parts: int) -> i
         rows, larger_blocks = divmod(tile.m0, blocks)
         all_blocks = parts * blocks
         times_staged = (all_blocks if row.origin == "hand" and row.numerics != "exact" else  # or as dear
-                        2 if rhs_bits < 8 and level.byte_dot > 0 and all_blocks > 1 else 1)
+                        2 if dots_nibbles_at_once and all_blocks > 1 else 1)
         return (parts * (larger_blocks * block_cost(rows + 1, columns_staged)
                          + (blocks - larger_blocks) * block_cost(rows, columns_staged))
                 + times_staged * rows_staging() + rows_summing()
@@ -390,8 +392,8 @@ def _cost_in_parts(row: Row, wide: bool, in_op: TileInOp, least_parts: int) -> i
 
     if abreast:
         return cost_of_blocks(False) // panels
-    is_dear = orders_nibbles and level.byte_dot > 0
-    columns_staging = (_PER_ORDERED_VECTOR if is_dear else _PER_STAGED_VECTOR) * vectors * dots
+    counts_order = orders_nibbles and dots_nibbles_at_once
+    columns_staging = (_PER_ORDERED_VECTOR if counts_order else _PER_STAGED_VECTOR) * vectors * dots
     if decoded_for:
         return cost_of_blocks(True) + columns_staging // (2 * decoded_for)
     plain = cost_of_blocks(False)

@@ -227,12 +227,14 @@ class Step {
     // blocks, reaches 84 % of the peak where 6x16 reaches 95. Not where a product of integers is an
     // instruction and its sum another: 16 rows of u8 by s8 were up to 7 % faster in a tile of 16
     // than in four of 4, and up to a third where another thread ran on the core (Zen 3). Generated
-    // ones for nibbles do not stage beside their dots, either, as a block alone does: with VNNI s8
-    // by s4 16x32 reaches 86, 8x32 92, and s16 by u4 13x32 92, 8x32 97.
+    // ones for nibbles do not stage beside their dots, either, as a block alone does, which costs
+    // where a dot is one instruction: s8 by s4 16x32 reaches 86, 8x32 92, and s16 by u4 13x32 92,
+    // 8x32 97.
     const int all_blocks = parts_ * blocks_;
     const bool is_dear = row_.origin == UK_ORIGIN_HAND && row_.numerics != UK_NUMERICS_EXACT;
-    const bool is_for_nibbles = type_.rhs_bits < 8 && unit_.byte_dot > 0;
-    const int times_staged = is_dear ? all_blocks : is_for_nibbles && all_blocks > 1 ? 2 : 1;
+    const int times_staged = is_dear                                    ? all_blocks
+                             : dots_nibbles_at_once() && all_blocks > 1 ? 2
+                                                                        : 1;
     return parts_ * (larger_blocks * block_cost(rows + 1, columns_staged) +
                      (blocks_ - larger_blocks) * block_cost(rows, columns_staged)) +
            times_staged * rows_staging() + rows_summing() +
@@ -240,9 +242,12 @@ class Step {
   }
 
   int columns_staging() const {
-    const bool is_dear = orders_nibbles() && unit_.byte_dot > 0;
-    return (is_dear ? kPerOrderedVector : kPerStagedVector) * vectors_ * dots_;
+    const bool counts_order = orders_nibbles() && dots_nibbles_at_once();
+    return (counts_order ? kPerOrderedVector : kPerStagedVector) * vectors_ * dots_;
   }
+
+  // By one instruction.
+  bool dots_nibbles_at_once() const { return type_.rhs_bits < 8 && dot_.instructions == 1; }
 
   // Ops that decode nibbles once bring them in order, by byte shuffles.
   bool orders_nibbles() const {
@@ -367,16 +372,16 @@ int tile_step_cost(const uk_tile_row_t& row, bool wide, const TileInOp& in_op) {
 bool decodes_rhs_once(const uk_tile_row_t& row, uk_index_t m, uk_index_t n,
                       const uint64_t* cpu_data) {
   if (m <= kFewLhsPanels || !on_decoded_rhs_of_row(row) || !can_split_k(row)) return false;
-  const bool flips = (row.flags & UK_MMT4D_TYPE_MASK) == UK_MMT4D_TYPE_S8S8S32 &&
-                     byte_dot(row, vector_unit_of_row(row)) > 0;
-  const bool shifts = (row.flags & UK_MMT4D_TYPE_MASK) == UK_MMT4D_TYPE_BF16BF16F32;
+  const uint32_t type = row.flags & UK_MMT4D_TYPE_MASK;
+  const bool dots_bytes = byte_dot(row, vector_unit_of_row(row)) > 0;
+  const bool flips = type == UK_MMT4D_TYPE_S8S8S32 && dots_bytes;
+  const bool shifts = type == UK_MMT4D_TYPE_BF16BF16F32;
   if ((flips || shifts) && m <= kFewLhsPanelsToFlip) return false;
   // Rows are summed for it, which saves nothing in front of one RHS panel.
   if (flips && n == 1) return false;
   if (cpu_reads_ahead(cpu_data) && widens_by_loads(row)) return false;
   if (!l3_feeds_tiles(cpu_data)) return true;
-  return (row.flags & UK_MMT4D_TYPE_MASK) == UK_MMT4D_TYPE_S8S4S32 &&
-         byte_dot(row, vector_unit_of_row(row)) > 0 && m > kFewLhsPanelsToFlip &&
+  return type == UK_MMT4D_TYPE_S8S4S32 && dots_bytes && m > kFewLhsPanelsToFlip &&
          m <= quotient(quotient(kMostResultsOnDecodedS4, row.m0 * row.n0), n);
 }
 

@@ -833,21 +833,20 @@ TEST(Mmt4dTiles, DecodeTheRhsOnceForEnoughPanels) {
 TEST(Mmt4dTiles, DecodeS4OnceForFewResultsWhereL3FeedsTiles) {
   CpuData cpu = level_cpu_data("avx512_vnni");
   const uint64_t bf16 = level_cpu_data("avx512_bf16")[0];
-  const auto decodes = [&](uint32_t type, const uk_tile_sizes_t& tile, uk_index_t m, uk_index_t n) {
-    const uk_tile_row_t* row =
-        uk::select_tile(UK_OP_MMT4D, type, tile.m0, tile.n0, tile.k0, cpu.data());
-    return row && uk::decodes_rhs_once(*row, m, n, cpu.data());
-  };
-  const uk_tile_sizes_t s4 = {16, 32, 8}, u4 = {8, 32, 8};
-  EXPECT_TRUE(decodes(UK_MMT4D_TYPE_S8S4S32, s4, 5, 9));
-  EXPECT_TRUE(decodes(UK_MMT4D_TYPE_S16U4S32, u4, 5, 9));
+  const uk_tile_row_t* const s4 =
+      uk::select_tile(UK_OP_MMT4D, UK_MMT4D_TYPE_S8S4S32, 16, 32, 8, cpu.data());
+  const uk_tile_row_t* const u4 =
+      uk::select_tile(UK_OP_MMT4D, UK_MMT4D_TYPE_S16U4S32, 8, 32, 8, cpu.data());
+  ASSERT_TRUE(s4 && u4);
+  EXPECT_TRUE(uk::decodes_rhs_once(*s4, 5, 9, cpu.data()));
+  EXPECT_TRUE(uk::decodes_rhs_once(*u4, 5, 9, cpu.data()));
   cpu[0] |= bf16;
   ASSERT_TRUE(uk::l3_feeds_tiles(cpu.data()));
-  EXPECT_FALSE(decodes(UK_MMT4D_TYPE_S8S4S32, s4, 6, 9));
-  EXPECT_TRUE(decodes(UK_MMT4D_TYPE_S8S4S32, s4, 7, 9));
-  EXPECT_TRUE(decodes(UK_MMT4D_TYPE_S8S4S32, s4, 32, 128));  // 512 x 4096
-  EXPECT_FALSE(decodes(UK_MMT4D_TYPE_S8S4S32, s4, 32, 129));
-  EXPECT_FALSE(decodes(UK_MMT4D_TYPE_S16U4S32, u4, 50, 9));
+  EXPECT_FALSE(uk::decodes_rhs_once(*s4, 6, 9, cpu.data()));
+  EXPECT_TRUE(uk::decodes_rhs_once(*s4, 7, 9, cpu.data()));
+  EXPECT_TRUE(uk::decodes_rhs_once(*s4, 32, 128, cpu.data()));  // 512 x 4096
+  EXPECT_FALSE(uk::decodes_rhs_once(*s4, 32, 129, cpu.data()));
+  EXPECT_FALSE(uk::decodes_rhs_once(*u4, 50, 9, cpu.data()));
 }
 
 TEST(Mmt4dTiles, DecodeTheLhsOnceForSeveralRhsPanels) {
