@@ -105,9 +105,13 @@ Options parse_options(int argc, char** argv) {
   for (const Type& type : kTypes) options.types.push_back(&type);
   for (const Product& product : kProducts) options.products.push_back(&product);
   options.m = {1, 16, 128, 512};
-  int parsed;
-  // "+": stop at the first word that is no option, so that --json can look at it.
-  while ((parsed = getopt_long(argc, argv, "+", kOptions, nullptr)) != -1) {
+  opterr = 0;  // what getopt_long would say does not point to --help
+  for (;;) {
+    const std::string word = optind < argc ? argv[optind] : "";
+    // "+": stop at the first word that is no option, so that --json can look at it. ":": tell a
+    // missing value from an unknown option.
+    const int parsed = getopt_long(argc, argv, "+:", kOptions, nullptr);
+    if (parsed == -1) break;
     switch (parsed) {
       case kTypesOption:
         options.types = parse_names(optarg, "--types", kTypes);
@@ -141,8 +145,10 @@ Options parse_options(int argc, char** argv) {
       case kHelpOption:
         std::fputs(kHelp, stdout);
         std::exit(0);
+      case ':':
+        fail("option '" + word + "' needs a value; --help lists the options");
       default:
-        std::exit(2);  // getopt_long has said what is wrong
+        fail("unknown option '" + word + "'; --help lists the options");
     }
   }
   if (optind < argc) fail(std::string("unexpected argument '") + argv[optind] + "'");
