@@ -382,13 +382,12 @@ struct LaneBlock {
   static constexpr int kVectors = kRows * kRowLanes / kLanes;
   static constexpr int kColumns = kRowLanes * kLaneBytes / kUnit;
 
-  // kSets blocks side by side: all that is wanted of a row is read in one visit, since rows a power
-  // of two apart share their cache sets.
+  // kSets blocks side by side, of rows from `from` on: all that is wanted of a row is read in one
+  // visit, since rows a power of two apart share their cache sets.
   template <int kSets, class Columns>
-  static UK_INLINE void transpose(const Columns& out, const char* in, uk_index_t in_stride,
-                                  uk_index_t column) {
+  static UK_INLINE void transpose(const Columns& out, uk_index_t column, const char* from,
+                                  uk_index_t stride) {
     typename V::Vector v[kSets][kVectors];
-    const char* from = in + column * kUnit;
     UK_UNROLL for (int r = 0; r < kRows; ++r) {
       UK_UNROLL for (int i = 0; i < kSets * kRowLanes; ++i) {
         const int lane = r / kVectors * kRowLanes + i % kRowLanes;
@@ -397,7 +396,7 @@ struct LaneBlock {
         to = lane == 0 ? V::first(loaded) : V::put(to, lane, loaded);
       }
       if constexpr (kSets * kRowLanes * kLaneBytes == kLineBytes) prefetch_ahead(from);
-      from = step(from, in_stride);
+      from = step(from, stride);
     }
     UK_UNROLL for (int set = 0; set < kSets; ++set) {
       char* to = out.at(column + set * kColumns);
@@ -446,6 +445,26 @@ constexpr int kHeldVectors = kVectorBytes == 64 ? 32 : 16;
 constexpr int kRunTilesBytes = 16 << 10;
 constexpr int kWholeRunBytes = 1 << 30;
 
+// Rows that share sets of L1, more of them than it has ways, where vectors cannot hold a line of
+// each: a line that is visited again has been pushed out. So parts of rows are copied to a stage,
+// where each starts in another set. Too short a part would leave a core no time to read ahead in a
+// row.
+constexpr int kStagedRowBytes = 4 * kLineBytes, kStageStride = kStagedRowBytes + kLineBytes;
+
+template <int kRows>
+UK_INLINE bool rows_share_sets(uk_index_t stride) {
+  const uk_index_t sets_apart = stride & -stride;  // at most this far, if that is within a way
+  return sets_apart >= kWayBytes || kRows * sets_apart > kWayBytes * kWays;
+}
+
+template <int kRows>
+UK_NOINLINE void stage_rows(char* stage, const char* in, uk_index_t stride) {
+  for (int r = 0; r < kRows; ++r, in += stride, stage += kStageStride) {
+    copy<kStagedRowBytes>(stage, in);
+    UK_UNROLL for (int at = 0; at < kStagedRowBytes; at += kLineBytes) prefetch_ahead(in + at);
+  }
+}
+
 // In blocks of kBlockRows rows by a cache line, the last block moved back where they do not divide
 // kRows. The next block follows after a run of lines.
 template <int kLanes, int kUnit, int kBlockRows, int kRows, class Columns>
@@ -455,17 +474,31 @@ UK_INLINE void transpose_lanes(const Columns& out, const char* in, uk_index_t in
   constexpr int kLineColumns = kLineBytes / kUnit;
   constexpr int kSets =
       least(kLineColumns / Block::kColumns, larger(kHeldVectors / Block::kVectors, 1));
-  constexpr int kRunBytes = kBlockRows * kUnit % kLineBytes == 0 ? kWholeRunBytes : kRunTilesBytes;
-  constexpr int kRunLines = kRows > kBlockRows ? larger(kRunBytes / (kRows * kLineBytes), 1) : 1;
-  constexpr int kRunColumns = kRunLines * kLineColumns;
+  constexpr bool kWholeLines = kRows <= kBlockRows || kBlockRows * kUnit % kLineBytes == 0;
+  constexpr int kRunBytes = kWholeLines ? kWholeRunBytes : kRunTilesBytes;
+  constexpr int kRunColumns = larger(kRunBytes / (kRows * kLineBytes), 1) * kLineColumns;
+  constexpr int kTogether = kSets * Block::kColumns, kStagedColumns = kStagedRowBytes / kUnit;
+  constexpr bool kMayStage = kBlockRows > kWays && kTogether < kLineColumns;
+  alignas(kLineBytes) char stage[kMayStage ? kBlockRows * kStageStride : 1];
   const uk_index_t whole = columns & -kLineColumns;
+  const bool staged = rows_share_sets<kBlockRows>(in_stride) && whole >= 2 * kStagedColumns;
   for (uk_index_t run = 0; run < whole; run += kRunColumns) {
     const uk_index_t end = min(run + kRunColumns, whole);
     for (int block = 0; block < kRows; block += kBlockRows) {
       const int row = least(block, kRows - kBlockRows);
       const auto rows = some_rows<(kBlockRows < kRows)>(out, row * kUnit);
-      for (uk_index_t c = run; c < end; c += kSets * Block::kColumns) {
-        Block::template transpose<kSets>(rows, in + row * in_stride, in_stride, c);
+      const char* const from = in + row * in_stride;
+      uk_index_t c = run;
+      if constexpr (kMayStage) {
+        for (; staged && c + kStagedColumns <= end; c += kStagedColumns) {
+          stage_rows<kBlockRows>(stage, from + c * kUnit, in_stride);
+          for (int i = 0; i < kStagedColumns; i += kTogether) {
+            Block::template transpose<kSets>(rows, c + i, stage + i * kUnit, kStageStride);
+          }
+        }
+      }
+      for (; c < end; c += kTogether) {
+        Block::template transpose<kSets>(rows, c, from + c * kUnit, in_stride);
       }
     }
   }
@@ -474,7 +507,8 @@ UK_INLINE void transpose_lanes(const Columns& out, const char* in, uk_index_t in
     const auto rows = some_rows<(kBlockRows < kRows)>(out, row * kUnit);
     for (uk_index_t c = whole; c < columns; c += Block::kColumns) {
       const uk_index_t column = min(c, columns - Block::kColumns);
-      Block::template transpose<1>(rows, in + row * in_stride, in_stride, column);
+      const char* const from = in + row * in_stride + column * kUnit;
+      Block::template transpose<1>(rows, column, from, in_stride);
     }
   }
 }

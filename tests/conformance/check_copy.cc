@@ -34,16 +34,17 @@ struct CopyLayout {
 
 struct Strides {
   const char* name;
-  int64_t packed_gap, matrix_gap;
+  int64_t packed_gap, matrix_gap, matrix_multiple;
 };
 
 // By elements, so that rows and tiles lose their alignment; of four-bit elements by bytes. Their
 // rows start on bytes, so one of an odd number of columns leaves half a byte over.
-constexpr Strides kStrides[] = {{"tight strides", 0, 0},
-                                {"loose matrix stride", 0, 2},
-                                {"loose tile stride", 6, 0},
-                                {"loose strides", 1, 3},
-                                {"wide strides", 1024, 4096}};
+constexpr Strides kStrides[] = {
+    {"tight strides", 0, 0, 1},      {"loose matrix stride", 0, 2, 1},
+    {"loose tile stride", 6, 0, 1},  {"loose strides", 1, 3, 1},
+    {"wide strides", 1024, 4096, 1}, {"rows in the same cache sets", 0, 1, 4096}};
+
+int64_t round_up(int64_t n, int64_t multiple) { return (n + multiple - 1) / multiple * multiple; }
 
 class CopyCheck {
  public:
@@ -64,8 +65,9 @@ class CopyCheck {
         const int64_t unit = width_ == 4 ? 2 : 1;
         layout.packed_stride = layout.tile_size() + strides.packed_gap * unit;
         layout.matrix_stride =
-            (layout.matrix_columns() + unit - 1) / unit * unit + strides.matrix_gap * unit;
-        const bool sweep = count <= 33 && strides.matrix_gap < 1024;
+            round_up(round_up(layout.matrix_columns(), unit) + strides.matrix_gap * unit,
+                     strides.matrix_multiple);
+        const bool sweep = count <= 33 && layout.matrix_stride < 4096;
         const std::string wrong = run_layout(layout, strides, sweep);
         if (!wrong.empty()) return wrong;
       }
