@@ -315,6 +315,18 @@ struct DenseColumns {
   }
 };
 
+// The same, each stored with what follows it in a slot of kSlotBytes, before the next one is.
+template <int kColumnBytes, int kSlotBytes>
+struct OverlappingColumns {
+  char* base;
+  UK_INLINE char* at(uk_index_t column) const { return base + column * kColumnBytes; }
+  UK_INLINE uk_index_t step() const { return kColumnBytes; }
+  template <int>
+  static constexpr int run() {
+    return kSlotBytes;
+  }
+};
+
 // Some rows of other columns.
 template <class Columns>
 struct SomeRows {
@@ -374,13 +386,16 @@ UK_INLINE void prefetch_ahead(const char* row) {  // perhaps past the end, which
 // and with four rows, of which two were interleaved in each lane: see interleave, then
 //
 //   a0 b0 a1 b1 | c0 d0 c1 d1  ->  a0 b0 c0 d0 | a1 b1 c1 d1
-template <int kLanes, int kUnit, int kRows>
+//
+// Rows from kLoaded on are not there: whatever is in the vectors ends up in their places.
+template <int kLanes, int kUnit, int kRows, int kLoaded = kRows>
 struct LaneBlock {
   using V = Lanes<kLanes>;
   // Rows fewer than lanes: so many lanes of each.
   static constexpr int kRowLanes = kRows < kLanes ? kLanes / kRows : 1;
   static constexpr int kVectors = kRows * kRowLanes / kLanes;
   static constexpr int kColumns = kRowLanes * kLaneBytes / kUnit;
+  static_assert(kLoaded * kRowLanes >= kVectors, "every vector starts with a row");
 
   // kSets blocks side by side, of rows from `from` on: all that is wanted of a row is read in one
   // visit, since rows a power of two apart share their cache sets.
@@ -388,7 +403,7 @@ struct LaneBlock {
   static UK_INLINE void transpose(const Columns& out, uk_index_t column, const char* from,
                                   uk_index_t stride) {
     typename V::Vector v[kSets][kVectors];
-    UK_UNROLL for (int r = 0; r < kRows; ++r) {
+    UK_UNROLL for (int r = 0; r < kLoaded; ++r) {
       UK_UNROLL for (int i = 0; i < kSets * kRowLanes; ++i) {
         const int lane = r / kVectors * kRowLanes + i % kRowLanes;
         auto& to = v[i / kRowLanes][r % kVectors];
@@ -467,10 +482,10 @@ UK_NOINLINE void stage_rows(char* stage, const char* in, uk_index_t stride) {
 
 // In blocks of kBlockRows rows by a cache line, the last block moved back where they do not divide
 // kRows. The next block follows after a run of lines.
-template <int kLanes, int kUnit, int kBlockRows, int kRows, class Columns>
+template <int kLanes, int kUnit, int kBlockRows, int kRows, int kLoaded = kBlockRows, class Columns>
 UK_INLINE void transpose_lanes(const Columns& out, const char* in, uk_index_t in_stride,
                                uk_index_t columns) {
-  using Block = LaneBlock<kLanes, kUnit, kBlockRows>;
+  using Block = LaneBlock<kLanes, kUnit, kBlockRows, kLoaded>;
   constexpr int kLineColumns = kLineBytes / kUnit;
   constexpr int kSets =
       least(kLineColumns / Block::kColumns, larger(kHeldVectors / Block::kVectors, 1));
@@ -478,10 +493,10 @@ UK_INLINE void transpose_lanes(const Columns& out, const char* in, uk_index_t in
   constexpr int kRunBytes = kWholeLines ? kWholeRunBytes : kRunTilesBytes;
   constexpr int kRunColumns = larger(kRunBytes / (kRows * kLineBytes), 1) * kLineColumns;
   constexpr int kTogether = kSets * Block::kColumns, kStagedColumns = kStagedRowBytes / kUnit;
-  constexpr bool kMayStage = kBlockRows > kWays && kTogether < kLineColumns;
-  alignas(kLineBytes) char stage[kMayStage ? kBlockRows * kStageStride : 1];
+  constexpr bool kMayStage = kLoaded > kWays && kTogether < kLineColumns;
+  alignas(kLineBytes) char stage[kMayStage ? kLoaded * kStageStride : 1];
   const uk_index_t whole = columns & -kLineColumns;
-  const bool staged = rows_share_sets<kBlockRows>(in_stride) && whole >= 2 * kStagedColumns;
+  const bool staged = rows_share_sets<kLoaded>(in_stride) && whole >= 2 * kStagedColumns;
   for (uk_index_t run = 0; run < whole; run += kRunColumns) {
     const uk_index_t end = min(run + kRunColumns, whole);
     for (int block = 0; block < kRows; block += kBlockRows) {
@@ -491,7 +506,7 @@ UK_INLINE void transpose_lanes(const Columns& out, const char* in, uk_index_t in
       uk_index_t c = run;
       if constexpr (kMayStage) {
         for (; staged && c + kStagedColumns <= end; c += kStagedColumns) {
-          stage_rows<kBlockRows>(stage, from + c * kUnit, in_stride);
+          stage_rows<kLoaded>(stage, from + c * kUnit, in_stride);
           for (int i = 0; i < kStagedColumns; i += kTogether) {
             Block::template transpose<kSets>(rows, c + i, stage + i * kUnit, kStageStride);
           }
@@ -651,20 +666,23 @@ constexpr int tall_lanes(int column_bytes) {
 }
 constexpr int kLineLanes = kLineBytes / kLaneBytes;
 
+// Single bytes of more rows would be in more vectors than there are.
+template <int kUnit>
+constexpr int kMostBlockRows = kUnit == 1 ? larger(kVectorBytes / 2, kLaneBytes) : 1 << 30;
+
 // Not inlined: many tiles share each of these, and they are entered once for many tiles.
 template <int kUnit, int kRows, class Columns>
 UK_NOINLINE void rows_to_columns(Columns out, const char* in, uk_index_t in_stride,
                                  uk_index_t columns) {
   constexpr int kSide = kLaneBytes / kUnit, kTallLanes = tall_lanes(kRows * kUnit);
-  constexpr int kMostBlockRows = kUnit == 1 ? larger(kVectorBytes / 2, kSide) : kRows;
   if (columns < kSide) {
     for (uk_index_t column = 0; column < columns; ++column) {
       for (int row = 0; row < kRows; ++row) {
         copy<kUnit>(out.at(column) + row * kUnit, in + row * in_stride + column * kUnit);
       }
     }
-  } else if constexpr (kRows > kMostBlockRows) {
-    transpose_lanes<kVectorLanes, kUnit, kMostBlockRows, kRows>(out, in, in_stride, columns);
+  } else if constexpr (kRows > kMostBlockRows<kUnit>) {
+    transpose_lanes<kVectorLanes, kUnit, kMostBlockRows<kUnit>, kRows>(out, in, in_stride, columns);
   } else if constexpr (is_power_of_two(kRows) && kRows * kUnit <= kVectorBytes) {
     using Block = LaneBlock<kVectorLanes, kUnit, kRows>;
     if (columns >= Block::kColumns) {
@@ -680,6 +698,39 @@ UK_NOINLINE void rows_to_columns(Columns out, const char* in, uk_index_t in_stri
   } else {
     transpose_flat<1, kUnit, kRows>(out, in, in_stride, columns);
   }
+}
+
+// Whether dense columns of no power of two rows are stored in slots of the next one, of two lanes
+// at least: each by one store, where blocks of fewer rows would overlap.
+template <int kUnit, int kRows>
+constexpr bool kSlotsOverlap =
+    !is_power_of_two(kRows) && power_of_two_from(kRows) <= kMostBlockRows<kUnit> &&
+    power_of_two_from(kRows) * kUnit >= 2 * kLaneBytes &&
+    power_of_two_from(kRows) * kUnit <= kVectorBytes;
+
+// All but the last of them, a line or two of each row: what is stored behind these may not be
+// theirs.
+template <int kUnit, int kRows>
+UK_NOINLINE uk_index_t rows_to_slots(char* out, const char* in, uk_index_t in_stride,
+                                     uk_index_t columns) {
+  constexpr int kSlotRows = power_of_two_from(kRows), kLineColumns = kLineBytes / kUnit;
+  const uk_index_t done = (columns - kLineColumns) & -kLineColumns;
+  const OverlappingColumns<kRows * kUnit, kSlotRows* kUnit> slots = {out};
+  transpose_lanes<kVectorLanes, kUnit, kSlotRows, kSlotRows, kRows>(slots, in, in_stride, done);
+  return done;
+}
+
+template <int kUnit, int kRows>
+UK_INLINE void rows_to_dense_columns(char* out, const char* in, uk_index_t in_stride,
+                                     uk_index_t columns) {
+  uk_index_t done = 0;
+  if constexpr (kSlotsOverlap<kUnit, kRows>) {
+    if (columns * kUnit >= 2 * kLineBytes) {
+      done = rows_to_slots<kUnit, kRows>(out, in, in_stride, columns);
+    }
+  }
+  const DenseColumns<char*, kRows* kUnit> rest = {out + done * kRows * kUnit};
+  rows_to_columns<kUnit, kRows>(rest, in + done * kUnit, in_stride, columns - done);
 }
 
 template <int kUnit, int kRows, class Columns>
@@ -735,11 +786,10 @@ UK_INLINE void pack_units(char* out, uk_index_t out_tile, const char* in, uk_ind
   constexpr int kColumnBytes = kUnit * kRows, kTileBytes = kColumnBytes * kTileColumns;
   constexpr int kInTile = kTileColumns * kUnit;
   constexpr TileWay kWay = tile_way<kUnit, kRows, kTileColumns>();
-  const DenseColumns<char*, kColumnBytes> dense = {out};
   if constexpr (kWay != TileWay::staged && kWay != TileWay::one_by_one &&
-                kTileBytes % kVectorBytes != 0) {
+                (kTileBytes % kVectorBytes != 0 || kSlotsOverlap<kUnit, kRows>)) {
     if (out_tile == kTileBytes) {
-      return rows_to_columns<kUnit, kRows>(dense, in, in_stride, count * kTileColumns);
+      return rows_to_dense_columns<kUnit, kRows>(out, in, in_stride, count * kTileColumns);
     }
   }
   if constexpr (kWay == TileWay::tiles_are_columns) {
@@ -749,20 +799,20 @@ UK_INLINE void pack_units(char* out, uk_index_t out_tile, const char* in, uk_ind
     rows_to_columns<kUnit, kRows>(columns, in, in_stride, count * kTileColumns);
   } else {
     uk_index_t t = dense_tiles<kUnit, kRows, kTileBytes>(out_tile, count);
-    rows_to_columns<kUnit, kRows>(dense, in, in_stride, t * kTileColumns);
+    rows_to_dense_columns<kUnit, kRows>(out, in, in_stride, t * kTileColumns);
     if constexpr (kWay == TileWay::staged) {
       constexpr int kTiles = kStageBytes / kTileBytes;
       char stage[kTiles * kTileBytes + kLaneBytes];
-      const DenseColumns<char*, kColumnBytes> columns = {stage};
       for (; t < count; t += kTiles) {
         const uk_index_t tiles = min(kTiles, count - t);
-        rows_to_columns<kUnit, kRows>(columns, in + t * kInTile, in_stride, tiles * kTileColumns);
+        rows_to_dense_columns<kUnit, kRows>(stage, in + t * kInTile, in_stride,
+                                            tiles * kTileColumns);
         copy_tiles<kTileBytes, 1>(out + t * out_tile, out_tile, 0, stage, kTileBytes, 0, tiles);
       }
     } else {
       for (; t < count; ++t) {
-        const DenseColumns<char*, kColumnBytes> columns = {out + t * out_tile};
-        rows_to_columns<kUnit, kRows>(columns, in + t * kInTile, in_stride, kTileColumns);
+        rows_to_dense_columns<kUnit, kRows>(out + t * out_tile, in + t * kInTile, in_stride,
+                                            kTileColumns);
       }
     }
   }

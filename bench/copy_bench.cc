@@ -74,11 +74,12 @@ constexpr Order kOrders[] = {{"n", 0},
 struct Tile {
   uk_index_t tile0, tile1;
 };
-// N0 x K0 of weights, M0 x K0 of a narrow LHS, M0 x N0 of results.
-constexpr Tile kTiles[] = {{1, 1},   {4, 1},  {8, 1},   {16, 1}, {32, 1}, {1, 2},  {4, 2},
-                           {8, 2},   {16, 2}, {32, 2},  {1, 4},  {4, 4},  {8, 4},  {16, 4},
-                           {32, 4},  {8, 8},  {16, 8},  {32, 8}, {1, 16}, {4, 16}, {8, 16},
-                           {16, 16}, {8, 32}, {16, 32}, {1, 64}};
+// N0 x K0 of weights, M0 x K0 of a narrow LHS and of one in the tiles of most rows, M0 x N0 of
+// results.
+constexpr Tile kTiles[] = {{1, 1},  {4, 1},  {8, 1},  {13, 1},  {16, 1}, {32, 1},  {1, 2},
+                           {4, 2},  {8, 2},  {13, 2}, {16, 2},  {32, 2}, {1, 4},   {4, 4},
+                           {8, 4},  {13, 4}, {16, 4}, {32, 4},  {8, 8},  {16, 8},  {32, 8},
+                           {1, 16}, {4, 16}, {8, 16}, {16, 16}, {8, 32}, {16, 32}, {1, 64}};
 
 // Rows a power of two apart, like those of most real matrices.
 struct Size {
