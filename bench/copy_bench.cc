@@ -96,7 +96,8 @@ struct Free {
 };
 using Buffers = std::unique_ptr<char, Free>;
 
-// What is read, what the op writes right behind it, and then what memcpy does.
+// What is read, what the op writes right behind it, and then what memcpy does; there the last tiles
+// of 13 rows end, too.
 Buffers buffers(bool small_pages) {
   constexpr size_t kLargePage = 2u << 20;
   void* const p = std::aligned_alloc(kLargePage, kBufferBytes);
@@ -134,8 +135,8 @@ Matrix matrix_of(const Case& c) {
 Tiles tiles_of(const Case& c) {
   const Matrix matrix = matrix_of(c);
   const bool inner = (c.flags & UK_PACK_TRANSPOSE_INNER) != 0;
-  const uk_index_t down = matrix.size0 / (inner ? c.tile.tile1 : c.tile.tile0);
-  const uk_index_t across = matrix.size1 / (inner ? c.tile.tile0 : c.tile.tile1);
+  const uk_index_t down = ceil_div(matrix.size0, inner ? c.tile.tile1 : c.tile.tile0);
+  const uk_index_t across = ceil_div(matrix.size1, inner ? c.tile.tile0 : c.tile.tile1);
   const bool outer = (c.flags & UK_PACK_TRANSPOSE_OUTER) != 0;
   const uk_index_t size0 = outer ? across : down, size1 = outer ? down : across;
   const uk_index_t tile_size = c.tile.tile0 * c.tile.tile1;
