@@ -376,7 +376,10 @@ void make_streamed_rows(const TileCopy& copy, const TilePlan& plan, Blocks* bloc
   }
   static_assert(kStreamedBlockBytes <= kScratchBytes && 4 * kOverlapBytes <= kScratchBytes,
                 "any part fits the scratch");
-  blocks->tiles = larger(quotient(part, blocks->tile_rows * tile_bytes) & -even, even);
+  // Parts of rows end where a line does, if they are as long: what is left of one is written apart.
+  const uk_index_t in_lines = larger(quotient(kLineBytes, tile_bytes & -tile_bytes), even);
+  const uk_index_t tiles = quotient(part, blocks->tile_rows * tile_bytes);
+  blocks->tiles = larger(tiles & -(tiles >= in_lines ? in_lines : even), even);
   blocks->down = false;
   blocks->output = BlockOutput::kStreamed;
 }

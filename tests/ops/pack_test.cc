@@ -7,6 +7,7 @@
 #include <set>
 
 #include "tests/ops/harness.h"
+#include "ukernel/stream.h"
 #include "ukernel/tile_walk.h"
 
 namespace uk_test {
@@ -635,6 +636,23 @@ TEST(PackLargePlaces, AreFewerWhereTheCoreReadsAhead) {
   }
 }
 #endif
+
+// What is streamed of a row of tiles at a time ends where a line does, though few of its tiles do.
+TEST(PackLargeOddTiles, AreStreamedInWholeLines) {
+  const CpuData cpu = host_cpu_data();
+  const auto types = pack_types();
+  const auto f32 = std::find_if(types.begin(), types.end(),
+                                [](const PackType& type) { return type.bits == 32; });
+  for (const TileShape& shape : {TileShape{6, 1}, TileShape{9, 1}, TileShape{13, 1}}) {
+    Call call(dense_case(UK_OP_PACK, *f32, 0, 1030, 2064, shape), cpu.data());
+    call.run_and_check();
+    if (!call.plan().row) GTEST_SKIP() << "such a tile is not in this build";
+    const uk::Blocks& blocks = call.plan().blocks;
+    SCOPED_TRACE(shape.tile0);
+    EXPECT_EQ(uk::BlockOutput::kStreamed, blocks.output);
+    EXPECT_EQ(0, blocks.tiles * shape.tile0 * 4 % uk::kLineBytes);
+  }
+}
 
 // Tiles one element wide, taller than those that stack: of a strip of them so many fit the scratch.
 // The debug build has one.
