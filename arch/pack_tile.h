@@ -681,7 +681,9 @@ UK_NOINLINE void rows_to_columns(Columns out, const char* in, uk_index_t in_stri
         copy<kUnit>(out.at(column) + row * kUnit, in + row * in_stride + column * kUnit);
       }
     }
-  } else if constexpr (kRows > kMostBlockRows<kUnit>) {
+    return;
+  }
+  if constexpr (kRows > kMostBlockRows<kUnit>) {
     transpose_lanes<kVectorLanes, kUnit, kMostBlockRows<kUnit>, kRows>(out, in, in_stride, columns);
   } else if constexpr (is_power_of_two(kRows) && kRows * kUnit <= kVectorBytes) {
     using Block = LaneBlock<kVectorLanes, kUnit, kRows>;
