@@ -42,7 +42,8 @@ double total_cost(const uk_tile_row_t& row, const uint64_t* cpu_data, bool wide,
   const uk_index_t lhs_panels = m > 0 ? ceil_div(m, row.m0) : kLarge;
   const uk_index_t rhs_panels = n > 0 ? ceil_div(n, row.n0) : kLarge;
   const Mmt4dType& type = *find_mmt4d_type(row.flags);
-  const double bytes = row.n0 * row.k0 * type.rhs_bits / 8;
+  const int bits = row.n0 * row.k0 * type.rhs_bits;  // whole bytes
+  const double bytes = bits / 8.0;
   const bool streams = tiles_n * steps * bytes >= kStreamBytes;
   // Of few rows, tiles of as many take several RHS panels at once, and are as fast without.
   const bool half_pads = tile_steps(row) == 1 && 0 < m && m <= row.m0 / 2;

@@ -196,7 +196,8 @@ class Step {
     if (unit_.tile_steps > 0) return cost_of_tiles();
     if (panels_ > 1) return cost_of_blocks(false) / panels_;
     if (in_op_.rhs_decoded_for > 0) {
-      return cost_of_blocks(true) + columns_staging() / (2 * in_op_.rhs_decoded_for);
+      const uk_index_t staging = columns_staging() / (2 * in_op_.rhs_decoded_for);
+      return cost_of_blocks(true) + static_cast<int>(staging);
     }
     const int plain = cost_of_blocks(false);
     if (row_.origin == UK_ORIGIN_HAND || unit_.lhs_by_lane || dot_.columns_instructions == 0) {

@@ -138,7 +138,7 @@ struct S16U4InOrder : S16U4 {
 
   template <int Pair>
   static UK_INLINE __m512i decode_pair(__m512i nibbles) {
-    constexpr char a = Pair, b = a + 4, c = a + 8, d = a + 12;
+    const char a = Pair, b = a + 4, c = a + 8, d = a + 12;
     const __m128i bytes = _mm_setr_epi8(-1, a, -1, a, -1, b, -1, b, -1, c, -1, c, -1, d, -1, d);
     const __m512i halves = _mm512_shuffle_epi8(nibbles, _mm512_broadcast_i32x4(bytes));
     return _mm512_and_si512(_mm512_mulhi_epu16(halves, _mm512_set1_epi32(0x00100100)),
