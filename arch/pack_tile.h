@@ -468,8 +468,8 @@ constexpr int kStagedRowBytes = 4 * kLineBytes, kStageStride = kStagedRowBytes +
 
 template <int kRows>
 UK_INLINE bool rows_share_sets(uk_index_t stride) {
-  const uk_index_t sets_apart = stride & -stride;  // at most this far, if that is within a way
-  return sets_apart >= kWayBytes || kRows * sets_apart > kWayBytes * kWays;
+  const uk_index_t apart = within_a_way(stride & -stride);  // at least, as far as sets tell
+  return kRows * apart > kWayBytes * kWays;
 }
 
 template <int kRows>
@@ -496,6 +496,7 @@ UK_INLINE void transpose_lanes(const Columns& out, const char* in, uk_index_t in
   constexpr bool kMayStage = kLoaded > kWays && kTogether < kLineColumns;
   alignas(kLineBytes) char stage[kMayStage ? kLoaded * kStageStride : 1];
   const uk_index_t whole = columns & -kLineColumns;
+  // An op takes fewer columns at a time where rows come from memory, faster line by line.
   const bool staged = rows_share_sets<kLoaded>(in_stride) && whole >= 2 * kStagedColumns;
   for (uk_index_t run = 0; run < whole; run += kRunColumns) {
     const uk_index_t end = min(run + kRunColumns, whole);
@@ -681,9 +682,7 @@ UK_NOINLINE void rows_to_columns(Columns out, const char* in, uk_index_t in_stri
         copy<kUnit>(out.at(column) + row * kUnit, in + row * in_stride + column * kUnit);
       }
     }
-    return;
-  }
-  if constexpr (kRows > kMostBlockRows<kUnit>) {
+  } else if constexpr (kRows > kMostBlockRows<kUnit>) {
     transpose_lanes<kVectorLanes, kUnit, kMostBlockRows<kUnit>, kRows>(out, in, in_stride, columns);
   } else if constexpr (is_power_of_two(kRows) && kRows * kUnit <= kVectorBytes) {
     using Block = LaneBlock<kVectorLanes, kUnit, kRows>;
@@ -705,10 +704,11 @@ UK_NOINLINE void rows_to_columns(Columns out, const char* in, uk_index_t in_stri
 // Whether dense columns of no power of two rows are stored in slots of the next one, of two lanes
 // at least: each by one store, where blocks of fewer rows would overlap.
 template <int kUnit, int kRows>
-constexpr bool kSlotsOverlap =
-    !is_power_of_two(kRows) && power_of_two_from(kRows) <= kMostBlockRows<kUnit> &&
-    power_of_two_from(kRows) * kUnit >= 2 * kLaneBytes &&
-    power_of_two_from(kRows) * kUnit <= kVectorBytes;
+constexpr bool slots_overlap() {
+  constexpr int kSlotRows = power_of_two_from(kRows), kSlotBytes = kSlotRows * kUnit;
+  return kSlotRows != kRows && kSlotRows <= kMostBlockRows<kUnit> && kSlotBytes >= 2 * kLaneBytes &&
+         kSlotBytes <= kVectorBytes;
+}
 
 // All but the last of them, a line or two of each row: what is stored behind these may not be
 // theirs.
@@ -726,7 +726,7 @@ template <int kUnit, int kRows>
 UK_INLINE void rows_to_dense_columns(char* out, const char* in, uk_index_t in_stride,
                                      uk_index_t columns) {
   uk_index_t done = 0;
-  if constexpr (kSlotsOverlap<kUnit, kRows>) {
+  if constexpr (slots_overlap<kUnit, kRows>()) {
     if (columns * kUnit >= 2 * kLineBytes) {
       done = rows_to_slots<kUnit, kRows>(out, in, in_stride, columns);
     }
@@ -789,7 +789,7 @@ UK_INLINE void pack_units(char* out, uk_index_t out_tile, const char* in, uk_ind
   constexpr int kInTile = kTileColumns * kUnit;
   constexpr TileWay kWay = tile_way<kUnit, kRows, kTileColumns>();
   if constexpr (kWay != TileWay::staged && kWay != TileWay::one_by_one &&
-                (kTileBytes % kVectorBytes != 0 || kSlotsOverlap<kUnit, kRows>)) {
+                (kTileBytes % kVectorBytes != 0 || slots_overlap<kUnit, kRows>())) {
     if (out_tile == kTileBytes) {
       return rows_to_dense_columns<kUnit, kRows>(out, in, in_stride, count * kTileColumns);
     }
