@@ -831,12 +831,12 @@ class TileSource:
             found.append("int kSummedRows")
         return ", ".join(found)
 
-    def template_arguments(self, block: Block, prefetches: bool) -> str:
-        """Of the call of a block's function. The first block sums the rows of all: that costs it a dot a
-        step, however many rows there are."""
+    def template_arguments(self, block: Block, prefetches: bool, knows_sums: bool = False) -> str:
+        """Of the call of a block's function. Unless their sums are known, the first block sums the rows of all: that
+        costs it a dot a step, however many rows there are."""
         found = [self.prefetch_blocks(block) if prefetches else 0] if self.prefetches_beside_dots else []
         if self.p.sums_rows_in_block:
-            found.append(self.plan.tile.m0 if block is self.plan.blocks[0] else 0)
+            found.append(self.plan.tile.m0 if block is self.plan.blocks[0] and not knows_sums else 0)
         return f"<{', '.join(map(str, found))}>" if found else ""
 
     @property

@@ -24,6 +24,7 @@ STAGE_BYTES = 8 << 10  # of each staged operand: both stay in L1 beside the pane
 SUM_REGISTERS = 2
 MORE_SUMS = (2, 4)  # than one, of a result
 SHARED_ROW_SUMS = 16  # kSharedRowSums of ukernel/tile.h
+LEAST_SUMMED_ROWS = 4  # that an op keeps the sums of for other tiles than those on a decoded operand
 PANELS_ABREAST = 3  # kPanelsAbreast, there
 MANY_ROWS = 16  # more than compilers load a part of before they multiply
 
@@ -322,6 +323,14 @@ class Plan:
         on_decoded = self.on_decoded_rhs or self.on_decoded_lhs
         return (on_decoded and self.primitive.sums_rows_before and not self.stages_for_blocks
                 and self.tile.m0 <= SHARED_ROW_SUMS)
+
+    @property
+    def takes_known_sums(self) -> bool:
+        """Whether an op may have kept the sums of its rows from a tile before. Those of few rows cost next to nothing,
+        and those that are taken while rows are staged, nothing."""
+        on_decoded = self.on_decoded_rhs or self.on_decoded_lhs
+        return (not on_decoded and self.primitive.sums_rows and not self.sums_while_staging
+                and LEAST_SUMMED_ROWS <= self.tile.m0 <= SHARED_ROW_SUMS)
 
     @property
     def sums_while_staging(self) -> bool:

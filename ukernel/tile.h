@@ -99,12 +99,14 @@ struct uk_tile_context_t {
   uintptr_t prefetch_distance = kPrefetchDistance;
   // Of a tile on a decoded operand: the operand's panel as the dots take it, k1 steps of so many
   // bytes as the tile's form says, rounded up to whole instructions (tile_steps of
-  // ukernel/isa.inc), with kDecodedSlack bytes behind an LHS panel, and room for the sums of its
-  // rows, where it needs those of up to kSharedRowSums. At addresses of whole cache lines. The tile
-  // fills them if told to, else they are filled already.
+  // ukernel/isa.inc), with kDecodedSlack bytes behind an LHS panel. At an address of whole cache
+  // lines. The tile fills it if told to, else it is filled already.
   char* decoded = nullptr;
+  bool fills_decoded = false;
+  // Likewise, and unless null of a tile on operands as they are: the sums of the LHS panel's rows,
+  // for tiles that need those of up to kSharedRowSums, over the k1 steps.
   char* row_sums = nullptr;
-  bool fills_decoded = false, fills_row_sums = false;
+  bool fills_row_sums = false;
   // Of a tile on panels abreast: bytes from a panel to the next, and elements from the results of a
   // panel to those of the next, which of a tile of one row follow them.
   uk_index_t rhs_panel_bytes = 0, out_panel_stride = 0;

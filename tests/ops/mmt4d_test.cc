@@ -455,6 +455,13 @@ bool takes_decoded_rhs(const uk_tile_row_t& row) {
 bool walks_by_lhs_panels(const uk_tile_row_t& row) {
   return takes_decoded_lhs(row) && uk::tile_steps(row) > 1;
 }
+// Of the types that x86 multiplies by dots of an unsigned operand and a signed one, which are
+// decoded to a multiple more than they are: what that adds to a row's results is kept by the op.
+bool may_take_known_sums(const uk_tile_row_t& row) {
+  const uint32_t type = row.flags & UK_MMT4D_TYPE_MASK;
+  const bool sums_rows = type == UK_MMT4D_TYPE_S8S8S32 || type == UK_MMT4D_TYPE_S8S4S32;
+  return sums_rows && 4 <= row.m0 && row.m0 <= kSharedRowSums;
+}
 bool reads_abreast(const uk_tile_row_t& row) { return uk::tile_abreast_of_row(row) != nullptr; }
 
 // The level's tiles of the type that have such a form.
@@ -534,6 +541,11 @@ class Mmt4dOnDecoded : public Mmt4dAtLevel {
 
 class Mmt4dOnDecodedRhs : public Mmt4dOnDecoded {};
 class Mmt4dByLhsPanels : public Mmt4dOnDecoded {};
+
+class Mmt4dOnSummedRows : public Mmt4dOnDecoded {
+ protected:
+  static constexpr uk_index_t kLhsPanels = 3;  // for which no RHS is decoded once
+};
 
 class Mmt4dOnDecodedLhs : public Mmt4dOnDecoded {
  protected:
@@ -771,6 +783,67 @@ TEST_P(Mmt4dOnDecodedRhs, BlocksOfKAndOut) {
     if (HasFatalFailure()) return;
   }
 }
+
+TEST_P(Mmt4dOnSummedRows, FewSteps) {
+  UK_SKIP_WITHOUT_LEVEL(GetParam().isa);
+  for (const uk_tile_row_t* row : rows_that(may_take_known_sums, GetParam())) {
+    for (const uint32_t accumulate : {0u, UK_MMT4D_ACCUMULATE}) {
+      for (const Strides strides : kAllStrides) {
+        for (const uk_index_t k : {1, 3, 50}) {
+          check_counts(*row, kLhsPanels, 3, k, accumulate, strides);
+        }
+      }
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
+// Each part has sums of its own. Tiles of other columns have the same code around their blocks.
+TEST_P(Mmt4dOnSummedRows, PartsOfK) {
+  UK_SKIP_WITHOUT_LEVEL(GetParam().isa);
+  for (const uk_tile_row_t* row : rows_that(may_take_known_sums, GetParam())) {
+    if (row->n0 != 32) continue;
+    const uk_index_t k = beyond_panels({row->m0, row->n0, row->k0}) + 1;
+    check_counts(*row, 2, 3, k, UK_MMT4D_ACCUMULATE, Strides::kLoose);
+    if (HasFatalFailure()) return;
+  }
+}
+
+// An RHS too large for the caches, of which tiles of several blocks take a few steps at a time.
+TEST_P(Mmt4dOnSummedRows, StreamingRhs) {
+  UK_SKIP_WITHOUT_LEVEL(GetParam().isa);
+  for (const uk_tile_row_t* row : rows_that(may_take_known_sums, GetParam())) {
+    if (row->n0 != 32) continue;
+    const Request r = {row->flags, {row->m0, row->n0, row->k0}};
+    check_counts(*row, 1, streaming_n(r), streaming_k(r), 0, Strides::kDense);
+    if (HasFatalFailure()) return;
+  }
+}
+
+#if defined(__x86_64__)
+// Of a CPU whose L3 feeds tiles, and which decodes no RHS of s8 once: more LHS panels than have
+// their sums kept at a time, each meeting all RHS panels, or a block of them.
+TEST(Mmt4dOnSummedRowsWhereL3Feeds, ManyLhsPanels) {
+  UK_SKIP_WITHOUT_LEVEL("avx512_vnni");
+  CpuData cpu = level_cpu_data("avx512_vnni");
+  cpu[0] |= level_cpu_data("avx512_bf16")[0];
+  ASSERT_TRUE(uk::l3_feeds_tiles(cpu.data()));
+  for (const char* name : {"s8s8s32", "s8s4s32"}) {
+    const Mmt4dTypeAtLevel tested = {*uk_conformance::find_matmul_type(name), "avx512_vnni"};
+    for (const uk_tile_row_t* row : rows_that(may_take_known_sums, tested)) {
+      const uk_tile_sizes_t tile = {row->m0, row->n0, row->k0};
+      ASSERT_EQ(row,
+                uk::select_tile(UK_OP_MMT4D, row->flags, tile.m0, tile.n0, tile.k0, cpu.data()));
+      for (const uk_index_t m : {uk_index_t{2}, uk::kSummedPanels, uk::kSummedPanels + 2}) {
+        for (const uk_index_t k : {3, 64}) {
+          check({row->flags, m, 7, k, tile, Strides::kLoose, Edge::end, "random"}, cpu.data());
+          if (HasFatalFailure()) return;
+        }
+      }
+    }
+  }
+}
+#endif
 
 TEST_P(Mmt4dByLhsPanels, FewSteps) {
   UK_SKIP_WITHOUT_LEVEL(GetParam().isa);
@@ -1027,7 +1100,11 @@ INSTANTIATE_TEST_SUITE_P(All, Mmt4dByLhsPanels,
                          ::testing::ValuesIn(types_with_rows_that(walks_by_lhs_panels)), test_name);
 INSTANTIATE_TEST_SUITE_P(All, Mmt4dOnDecodedRhs,
                          ::testing::ValuesIn(types_with_rows_that(takes_decoded_rhs)), test_name);
-#if !defined(__x86_64__)
+#if defined(__x86_64__)
+INSTANTIATE_TEST_SUITE_P(All, Mmt4dOnSummedRows,
+                         ::testing::ValuesIn(types_with_rows_that(may_take_known_sums)), test_name);
+#else
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(Mmt4dOnSummedRows);
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(Mmt4dByLhsPanels);
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(Mmt4dOnDecodedLhs);
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(Mmt4dOnDecodedRhs);
