@@ -1,4 +1,5 @@
-# What is installed: headers, archives, a CMake package, and a pkg-config file for each archive.
+# What is installed: headers, archives, a CMake package, a pkg-config file for each archive, and the
+# generator.
 
 include(CMakePackageConfigHelpers)
 include(GNUInstallDirs)
@@ -9,6 +10,13 @@ install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 if(UK_GENERATE)  # without Python there is nothing to write it
   install(FILES ${UK_GENERATED_DIR}/${UK_ARCH}/tiles.json
     DESTINATION ${CMAKE_INSTALL_DATADIR}/ukernel)
+  # `python3 -m generator`, beside the sources that tiles are built from, as in this tree.
+  install(DIRECTORY generator arch DESTINATION ${CMAKE_INSTALL_DATADIR}/ukernel
+    FILES_MATCHING PATTERN "*.py" PATTERN "*.j2" PATTERN "*.cc" PATTERN "*.h" PATTERN "*.inc"
+    PATTERN __pycache__ EXCLUDE)
+  install(DIRECTORY ukernel DESTINATION ${CMAKE_INSTALL_DATADIR}/ukernel
+    FILES_MATCHING PATTERN "*.h" PATTERN "*.inc" PATTERN host EXCLUDE PATTERN iree EXCLUDE)
+  install(FILES cmake/UkIsa.cmake DESTINATION ${CMAKE_INSTALL_DATADIR}/ukernel/cmake)
 endif()
 if(TARGET ukernel_conformance)
   install(TARGETS ukernel_conformance EXPORT ukernelConformanceTargets

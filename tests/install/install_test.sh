@@ -14,7 +14,7 @@ if [[ -n ${UK_SANITIZE:-} ]]; then
 fi
 
 rm -rf prefix moved by_cmake by_cmake_build by_compiler library_only \
-  conformance conformance_build no_component no_component_build
+  conformance conformance_build no_component no_component_build generator
 "$cmake" --install "$build" --prefix "$PWD/prefix" > install.log
 mv prefix moved # an install tree can be moved
 export DIR=$PWD/moved
@@ -98,6 +98,23 @@ conformance_build/example
   [[ $commands -eq 2 ]]
   ./a.out
 )
+
+if [[ -e $DIR/share/ukernel/tiles.json ]]; then
+  echo "python3 -m generator"
+  tree=$(cd "$here/../.." && pwd)
+  for folder in generator arch; do
+    diff -rq -x README.md -x CMakeLists.txt -x __pycache__ "$tree/$folder" "$DIR/share/ukernel/$folder"
+  done
+  mkdir generator
+  printf '%s\n' 'mmt4d s8s4s32 11x32x8 avx512_vnni' 'mmt4d f32f32f32 8x32x1 avx512_base' \
+    'pack x32 9x3 t avx2_fma' > generator/tiles.txt
+  for from in "$tree" "$DIR/share/ukernel"; do
+    tiles=generator/of_$(basename "$from")
+    PYTHONPATH=$from PYTHONDONTWRITEBYTECODE=1 python3 -m generator build --self-contained \
+      --manifest generator/tiles.txt --cc "$cxx" --cache "$tiles.cache" --out "$tiles"
+  done
+  cmp generator/of_*/index.json
+fi
 
 mkdir no_component
 {
