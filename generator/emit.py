@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Iterable
 
@@ -78,30 +79,30 @@ class BlockShape:
     columns: int
     sums: int
 
-    @property
+    @cached_property
     def p(self) -> Primitive:
         return self.plan.primitive
 
-    @property
+    @cached_property
     def name(self) -> str:
         return f"block_{self.rows}x{self.columns}"
 
-    @property
+    @cached_property
     def vectors(self) -> int:
         return self.plan.vectors(self.columns)
 
     # ------------------------------------------------------------ OUT
 
-    @property
+    @cached_property
     def acc_rows(self) -> int:
         """Rows of accumulators."""
         return -(-self.rows // self.p.acc_rows)
 
-    @property
+    @cached_property
     def out_vectors(self) -> int:
         return -(-self.columns // self.p.acc_columns)
 
-    @property
+    @cached_property
     def acc_row_bytes(self) -> str:
         """From a row of accumulators to the next one in OUT."""
         return f"{self.p.acc_rows} * row_bytes" if self.p.acc_rows > 1 else "row_bytes"
@@ -121,7 +122,7 @@ class BlockShape:
         first = acc_row * self.p.acc_rows
         return range(first, min(first + self.p.acc_rows, self.rows))
 
-    @property
+    @cached_property
     def _row_bits(self) -> int:
         """Of each of an accumulator's rows in OUT."""
         return self.p.acc_columns * _out_bytes(self.plan) * 8
@@ -146,7 +147,7 @@ class BlockShape:
             stores.append(f"store_{'product_' if product else ''}{register}<{size}>({pointer}, {value});")
         return stores
 
-    @property
+    @cached_property
     def _stores_products(self) -> bool:
         """Whether nothing lies between a multiplication and OUT, nor loads it again soon."""
         return self.p.only_dots and self.plan.spread == 1 and not self.plan.f32_scratch
@@ -173,12 +174,12 @@ class BlockShape:
 
     # ------------------------------------------------------------ K loop
 
-    @property
+    @cached_property
     def further_sums(self) -> list[str]:
         """What a result's sums are named, beside `acc`."""
         return [f"acc{sum}" for sum in range(1, self.sums)]
 
-    @property
+    @cached_property
     def decodes_scaled(self) -> bool:
         return not self.plan.on_decoded_lhs and decodes_scaled(self.p, self.sums, self.plan.reads_decoded)
 
@@ -189,20 +190,20 @@ class BlockShape:
         bits = self.p.scaled_bits[(number + 1) % self.p.parts] if self.decodes_scaled else 0
         return self.p.scale_back.format(sum=sum, bits=bits) if bits else sum
 
-    @property
+    @cached_property
     def sums_of_rows(self) -> list[str]:
         """What sums of the tile's rows are named, which take turns as a result's sums do."""
         return ["sums", *(f"sums{sum}" for sum in range(1, self.sums))]
 
-    @property
+    @cached_property
     def steps_of_turn(self) -> int:
         return steps_of_turn(self.p, self.sums)
 
-    @property
+    @cached_property
     def one_by_one(self) -> bool:
         return one_by_one(self.p, self.rows, self.vectors) or self._widens_for_one_dot
 
-    @property
+    @cached_property
     def _widens_for_one_dot(self) -> bool:
         """Whether each product is of a column that is widened for it alone. Widening, products and sums take
         turns then: Zen 4 is up to 18 % slower with products in pairs, unless lanes are partial sums."""
@@ -210,7 +211,7 @@ class BlockShape:
         return (p.product is not None and self.rows == 1 and p.parts == 1 and p.decode != ((),)
                 and self.plan.spread == 1)
 
-    @property
+    @cached_property
     def unrolls_steps(self) -> bool:
         plan = self.plan
         if plan.stages_beside_dots:
@@ -221,12 +222,12 @@ class BlockShape:
         spare = spare_registers(plan.tile, self.p, plan.spread) + further
         return unrolls_steps(self.p, self.rows, self.vectors, plan.reads_decoded, spare)
 
-    @property
+    @cached_property
     def step_bytes(self) -> int:
         """Of a k step of its columns."""
         return self.columns * self.plan.units * self.p.rhs_unit_bytes
 
-    @property
+    @cached_property
     def reloads_columns(self) -> bool:
         return reloads_columns(self.p, self.rows, self.vectors, self.plan.reads_decoded)
 
@@ -272,7 +273,7 @@ class BlockShape:
             return _applied((p.operand,), name, self._loaded(self._staged_vector(vector, part), self.rows))
         return _applied((*self._decode[part], p.operand), name, self._units(vector, part))
 
-    @property
+    @cached_property
     def _decode(self) -> tuple[Steps, ...]:
         """By part. One row's vectors take turns, for which Clang has no registers if it cannot move all that decodes
         them."""
@@ -315,7 +316,7 @@ class BlockShape:
                 *([self._add_product(row, vector, part)] if is_last or not is_first else []),
                 *([self._add_product(*dots[number - 1])] if is_last and not is_first else [])]
 
-    @property
+    @cached_property
     def _dots_of_step(self) -> list[tuple[int, int, int]]:
         """Row, vector and part, in their order."""
         first_parts = [parts[0] for parts in self.passes]
@@ -333,14 +334,14 @@ class BlockShape:
         assert p.add is not None
         return f"{acc} = pinned({p.add.format(a=acc, b=self._product(row, vector, part))});"
 
-    @property
+    @cached_property
     def vectors_of_row(self) -> list[int]:
         """The order in which a row is multiplied by the columns. Of many parts with a sum each, GCC keeps all
         operands of 4 rows x 2 vectors in 16 registers only if it is the last vector first."""
         vectors = list(range(self.vectors))
         return vectors[::-1] if self.p.parts > 2 and self.p.dot_cost.total > 1 else vectors
 
-    @property
+    @cached_property
     def barriers(self) -> list[int]:
         """The parts whose dots keep their order."""
         p, first_parts = self.p, [passes[0] for passes in self.passes]
@@ -465,7 +466,7 @@ class BlockShape:
         accs = ", ".join(f"acc_{i}_{j}" for i in acc_rows for j in range(self.vectors))
         return f"load_after({accs});"
 
-    @property
+    @cached_property
     def passes(self) -> list[list[int]]:
         """The parts that are multiplied at a time."""
         parts = list(range(self.p.parts))
@@ -489,11 +490,11 @@ class RhsStage:
         self.plan, self.p = plan, plan.primitive
         self.whole, self.columns_left = divmod(plan.tile.n0, self.p.operand_lanes)
 
-    @property
+    @cached_property
     def vectors(self) -> int:
         return self.plan.operand_vectors(self.plan.tile.n0)
 
-    @property
+    @cached_property
     def column_units(self) -> int:
         """Units of a staged column, a part being one where columns are staged decoded."""
         return self.plan.units * self.plan.staged_parts
@@ -574,12 +575,12 @@ class LhsStage:
         self.plan, self.p = plan, plan.primitive
         self.vector_units = self.p.lanes // self.p.parts
 
-    @property
+    @cached_property
     def tails(self) -> list[int]:
         """The numbers of units into which less than a vector of them is split."""
         return [1 << bit for bit in reversed(range(self.vector_units.bit_length() - 1))]
 
-    @property
+    @cached_property
     def step_units(self) -> int:
         return self.plan.tile.m0 * self.plan.units
 
@@ -592,12 +593,12 @@ class LhsStage:
 
     # ------------------------------------------------------------ beside dots
 
-    @property
+    @cached_property
     def loads_past_step(self) -> bool:
         """Whether whole vectors hold more than a step."""
         return self.plan.tile.m0 % self.plan.rows_of_vector != 0
 
-    @property
+    @cached_property
     def step_function(self) -> str:
         """What the K loop stages a step by."""
         return "restage_step" if self.plan.parts_lie_apart else "stage_step"
@@ -660,18 +661,18 @@ class RowSums:
         while not self.step_by_step and self.periods * self.period_vectors < wanted:
             self.periods *= 2
 
-    @property
+    @cached_property
     def vectors(self) -> int:
         return self.periods * self.period_vectors
 
-    @property
+    @cached_property
     def steps(self) -> list[int]:
         """Steps at a time: as many as there are vectors for, and the numbers that the rest is split
         into."""
         most = self.periods * self.period_steps
         return [most >> bit for bit in range(most.bit_length())]
 
-    @property
+    @cached_property
     def groups(self) -> list[range]:
         """The vectors of a step whose sums are in registers at a time."""
         at_a_time = self.p.isa.registers // 4
@@ -696,7 +697,7 @@ class RowSums:
                  self.p.add.format(a=f"sums_{v % self.period_vectors}", b=f"sums_{v}"))
                 for v in range(self.period_vectors, self.vectors)]
 
-    @property
+    @cached_property
     def row_lanes(self) -> int:
         return self.plan.units * self.p.lhs_unit_bytes // 4
 
@@ -712,24 +713,24 @@ class TileSource:
     on_decoded_lhs: TileSource | None = None  # or staged the LHS
     abreast: TileSource | None = None  # on several RHS panels at once
 
-    @property
+    @cached_property
     def p(self) -> Primitive:
         return self.plan.primitive
 
-    @property
+    @cached_property
     def shapes(self) -> list[BlockShape]:
         shapes = dict.fromkeys((b.rows, b.columns, b.sums) for b in self.plan.blocks)
         return [BlockShape(self.plan, *shape) for shape in shapes]
 
-    @property
+    @cached_property
     def lhs_stage(self) -> LhsStage:
         return LhsStage(self.plan)
 
-    @property
+    @cached_property
     def rhs_stage(self) -> RhsStage:
         return RhsStage(self.plan)
 
-    @property
+    @cached_property
     def row_sums(self) -> RowSums:
         return RowSums(self.plan)
 
@@ -745,7 +746,7 @@ class TileSource:
                                             bytes=f"{steps} * {self.panel_step}")
         return f"store_{bits}<{bits // 8}>(row_sums, {self.p.acc_to_int.format(x=sums)})"
 
-    @property
+    @cached_property
     def takes_row_sums(self) -> bool:
         """Whether a block's function is told what to take off, or where to leave it."""
         return self.p.sums_rows and not (self.plan.sums_while_staging and self.plan.stages_in_block)
@@ -753,7 +754,7 @@ class TileSource:
     def set1(self, value: str) -> str:
         return set1(self.p.isa, value)
 
-    @property
+    @cached_property
     def neighbours(self) -> str:
         """Lanes of two vectors, added to their neighbours."""
         even, odd = (self.p.int_to_acc.format(x=x.format(a="a", b="b"))
@@ -761,26 +762,26 @@ class TileSource:
         assert self.p.add is not None
         return self.p.add.format(a=even, b=odd)
 
-    @property
+    @cached_property
     def lhs_step(self) -> int:
         """Bytes from a k step of what `lhs` is to the next one."""
         return self.plan.row_step if self.plan.on_decoded_lhs else self.panel_step
 
-    @property
+    @cached_property
     def panel_step(self) -> int:
         """Bytes of a k step of the LHS panel."""
         return self.plan.tile.m0 * self.plan.units * self.p.lhs_unit_bytes
 
-    @property
+    @cached_property
     def rhs_step(self) -> int:
         return self.plan.tile.n0 * self.plan.units * self.p.rhs_unit_bytes
 
-    @property
+    @cached_property
     def columns_step(self) -> int:
         """Bytes from a k step of what the blocks are given as RHS to the next one."""
         return self.plan.column_step if self.plan.on_decoded_rhs else self.rhs_step
 
-    @property
+    @cached_property
     def unit_bytes(self) -> int:
         """From a row's unit to its next one, as the dots read it."""
         return self.p.parts * self.plan.lane_bytes
@@ -818,12 +819,12 @@ class TileSource:
             found.append(f"context.out_panel_stride * {_out_bytes(plan)}")
         return ", ".join(found)
 
-    @property
+    @cached_property
     def prefetches_beside_dots(self) -> bool:
         """Whether its blocks can: staging does it ahead of them, and several panels are on their way by themselves."""
         return not self.plan.stages_rhs and self.plan.panels == 1
 
-    @property
+    @cached_property
     def template_parameters(self) -> str:
         """Of a block's function."""
         found = ["int kPrefetchBlocks"] if self.prefetches_beside_dots else []
@@ -839,11 +840,11 @@ class TileSource:
             found.append(self.plan.tile.m0 if block is self.plan.blocks[0] and not knows_sums else 0)
         return f"<{', '.join(map(str, found))}>" if found else ""
 
-    @property
+    @cached_property
     def stages_lhs_for_blocks(self) -> bool:
         return self.plan.stages_for_blocks and self.plan.stages_lhs
 
-    @property
+    @cached_property
     def runs_in_parts(self) -> bool:
         """Whether all blocks run on a few steps, then on the next ones, adding to their results. Not where an op keeps
         the sums of their rows: those are of all steps, and would be subtracted with each few. Such blocks prefetch the
@@ -851,25 +852,25 @@ class TileSource:
         prefetches_own = self.shares_prefetch and not self.plan.on_decoded_rhs and not self.plan.shares_row_sums
         return self.plan.stages_for_blocks or prefetches_own or self.decodes_scaled
 
-    @property
+    @cached_property
     def decodes_scaled(self) -> bool:
         """Whether a block takes only `scaled_steps` at a time, so that its scaled sums stay exact."""
         return any(shape.decodes_scaled for shape in self.shapes)
 
-    @property
+    @cached_property
     def scaled_steps(self) -> int:
         return SCALED_STEPS
 
-    @property
+    @cached_property
     def context(self) -> str:
         """What says where to prefetch."""
         return "part" if self.runs_in_parts else "context"
 
-    @property
+    @cached_property
     def _block_steps(self) -> str:
         return "steps" if self.runs_in_parts else "k1"
 
-    @property
+    @cached_property
     def shares_prefetch(self) -> bool:
         """Whether all blocks prefetch a part of the RHS: where columns are read more than once, and
         the results can wait in memory while a few steps come in."""
@@ -900,7 +901,7 @@ class TileSource:
         return (f"prefetch_start<{blocks}, {self.rhs_step}, {len(fetching)}>"
                 f"({rhs}, {self._block_steps}, {fetching.index(block)}, {self.context})")
 
-    @property
+    @cached_property
     def out_bytes(self) -> int:
         """Of an element of OUT."""
         return BITS[self.p.type.out] // 8

@@ -262,66 +262,66 @@ class Primitive:
                 return cycles + (more_cycles - cycles) * (sums - n) / (more - n)
         return sums * self.dot_cycles[core.name][-1]
 
-    @property
+    @cached_property
     def k(self) -> int:
         return sum(map(len, self.k_order))
 
-    @property
+    @cached_property
     def parts(self) -> int:
         return len(self.k_order)
 
-    @property
+    @cached_property
     def rounds_in_software(self) -> bool:
         """To 16 bits at every step: a long chain of instructions, of which few are the dot's."""
         return self.numerics == "round_each_step" and self.dot_cost.total > 1
 
-    @property
+    @cached_property
     def only_dots(self) -> bool:
         """A K loop of nothing but loads and dots, of one instruction each."""
         return self.decode == ((),) and self.stage_lhs is None and self.dot_cost == Cost(1)
 
-    @property
+    @cached_property
     def part_by_part(self) -> bool:
         return "{a}" in self.dot
 
-    @property
+    @cached_property
     def dots_of_unit(self) -> int:
         """For a row and a vector of columns."""
         return self.parts if self.part_by_part else 1
 
-    @property
+    @cached_property
     def lanes(self) -> int:
         return self.isa.lanes(self.lane_bits)
 
-    @property
+    @cached_property
     def acc_columns(self) -> int:
         """That an accumulator holds of each of its rows."""
         return self.lanes // self.acc_rows
 
-    @property
+    @cached_property
     def operand_lanes(self) -> int:
         return self.isa.lanes(self.operand_bits or self.lane_bits)
 
-    @property
+    @cached_property
     def vectors_of_rows(self) -> bool:
         """Whether rows are loaded as they lie, and decoded in the K loop."""
         return bool(self.decode_rows)
 
-    @property
+    @cached_property
     def row_loads(self) -> int:
         """Loads of a vector of rows' units."""
         return -(-self.operand_lanes * self.lhs_unit_bytes // self.isa.vector_bytes)
 
-    @property
+    @cached_property
     def sums_rows(self) -> bool:
         return self.row_sums is not None
 
-    @property
+    @cached_property
     def sums_rows_in_block(self) -> bool:
         """In the K loop of the tile's first block."""
         return self.block_row_sums is not None
 
-    @property
+    @cached_property
     def sums_rows_before(self) -> bool:
         """In a pass over the LHS before the K loops."""
         return self.sums_rows and not self.sums_rows_in_block
@@ -342,7 +342,7 @@ class Primitive:
         return replace(p, decode=p.decode_in_order, k_order=tuple(tuple(range(i, i + k)) for i in range(0, p.k, k)),
                        stage_lhs=None)
 
-    @property
+    @cached_property
     def f32_out(self) -> Primitive:
         """The same with the accumulators themselves as OUT."""
         return replace(self, load_out=self.int_to_acc.format(x="{load}"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, cached_property
 
 from generator.model import Core, Cost, Primitive, Tile
 
@@ -24,7 +24,7 @@ STAGE_BYTES = 8 << 10  # of each staged operand: both stay in L1 beside the pane
 SUM_REGISTERS = 2
 MORE_SUMS = (2, 4)  # than one, of a result
 SHARED_ROW_SUMS = 16  # kSharedRowSums of ukernel/tile.h
-LEAST_SUMMED_ROWS = 4  # that an op keeps the sums of for other tiles than those on a decoded operand
+LEAST_SUMMED_ROWS = 4  # that an op keeps the sums of for tiles on no decoded operand: see arch/x86_64/mmt4d_tile.h
 PANELS_ABREAST = 3  # kPanelsAbreast, there
 MANY_ROWS = 16  # more than compilers load a part of before they multiply
 
@@ -206,6 +206,8 @@ class Bound:
 
 @dataclass(frozen=True)
 class Plan:
+    # Templates ask for the same again and again: what does not depend on the bounds, which are filled in later, is
+    # worked out once.
     tile: Tile
     primitive: Primitive
     spread: int  # units of a column that lie in adjacent lanes, as partial sums
@@ -228,35 +230,35 @@ class Plan:
         bounds = [self.bounds[core.name] for core in self.primitive.isa.choosing_cores]
         return len(self.blocks) == 1 and sum(b.chain for b in bounds) > sum(b.dots for b in bounds)
 
-    @property
+    @cached_property
     def units(self) -> int:
         """Units along K0."""
         return self.tile.k0 // self.primitive.k
 
-    @property
+    @cached_property
     def dots(self) -> int:
         """Dots along K0 in one k step."""
         return self.units // self.spread
 
-    @property
+    @cached_property
     def padded_units(self) -> int:
         return _padded(self.units)
 
-    @property
+    @cached_property
     def stages_lhs(self) -> bool:
         return self.primitive.stage_lhs is not None
 
-    @property
+    @cached_property
     def stages(self) -> bool:
         """Whether it does so itself, a part of the steps at a time."""
         return (self.stages_lhs and not self.on_decoded_lhs) or self.stages_rhs
 
-    @property
+    @cached_property
     def stages_in_block(self) -> bool:
         """A tile of one block keeps its accumulators in registers while it stages more steps."""
         return self.stages and not self.stages_rhs and len(self.blocks) == 1
 
-    @property
+    @cached_property
     def stages_beside_dots(self) -> bool:
         """Whether, where a tile stages in its block, each step also stages one of the next part: in vectors of its
         own, which it should fill. Rounding is long enough to be overlapped by itself."""
@@ -266,7 +268,7 @@ class Plan:
                 and self.registers + self._registers_to_stage_beside_dots <= p.isa.registers
                 and tile.m0 >= STAGED_VECTORS_FILLED * self.staged_vectors * self.rows_of_vector)
 
-    @property
+    @cached_property
     def _registers_to_stage_beside_dots(self) -> int:
         """For a vector of rows, which may be that of columns loaded anew, or of the dots' row, if that has one part;
         and where GCC has constants of decoding, it takes as many more."""
@@ -275,64 +277,64 @@ class Plan:
         own = int(self.primitive.parts > 1 and not reloads)
         return own + self.primitive.decode_constants
 
-    @property
+    @cached_property
     def parts_lie_apart(self) -> bool:
         """Of a staged step: all rows' first part, then all rows' second one."""
         return self.stages_beside_dots and bool(self.primitive.store_parts)
 
-    @property
+    @cached_property
     def rows_of_vector(self) -> int:
         """Whose units are loaded at a time to be staged beside dots."""
         p = self.primitive
         return p.lanes if p.store_parts else p.lanes // p.parts
 
-    @property
+    @cached_property
     def staged_vectors(self) -> int:
         """Of these, in a step."""
         return -(-self.tile.m0 // self.rows_of_vector)
 
-    @property
+    @cached_property
     def stages_for_blocks(self) -> bool:
         """What all of them read, a part at a time."""
         return self.stages and not self.stages_in_block
 
-    @property
+    @cached_property
     def reads_vectors(self) -> bool:
         """Whether columns are read as vectors that were put together before, not as they lie in the panel."""
         return self.stages_rhs or self.on_decoded_rhs
 
-    @property
+    @cached_property
     def reads_decoded(self) -> bool:
         return self.on_decoded_rhs or _decoded(self.primitive, self.stages_rhs)
 
-    @property
+    @cached_property
     def staged_parts(self) -> int:
         """Vectors that a vector of columns is staged as."""
         return self.primitive.parts if self.reads_decoded else 1
 
-    @property
+    @cached_property
     def sums_panel(self) -> bool:
         """Whether a vector of the LHS holds the rows of several steps, and there is a way to sum those."""
         p = self.primitive
         return (p.panel_row_sums is not None and self.units == 1
                 and self.tile.m0 < p.lanes and p.lanes % self.tile.m0 == 0)
 
-    @property
+    @cached_property
     def shares_row_sums(self) -> bool:
         """Whether what it sums of its rows' panel is kept beside the decoded operand, by an op. Not sums of parts."""
         on_decoded = self.on_decoded_rhs or self.on_decoded_lhs
         return (on_decoded and self.primitive.sums_rows_before and not self.stages_for_blocks
                 and self.tile.m0 <= SHARED_ROW_SUMS)
 
-    @property
+    @cached_property
     def takes_known_sums(self) -> bool:
-        """Whether an op may have kept the sums of its rows from a tile before. Those of few rows cost next to nothing,
-        and those that are taken while rows are staged, nothing."""
+        """Whether an op may have kept the sums of its rows from a tile before. Those that are taken while rows are
+        staged cost nothing."""
         on_decoded = self.on_decoded_rhs or self.on_decoded_lhs
         return (not on_decoded and self.primitive.sums_rows and not self.sums_while_staging
                 and LEAST_SUMMED_ROWS <= self.tile.m0 <= SHARED_ROW_SUMS)
 
-    @property
+    @cached_property
     def sums_while_staging(self) -> bool:
         """Whether rows are summed as they are staged: where a lane of what is loaded always belongs to the same
         row. In a pass of its own over the rows, memory would wait at the start of each panel."""
@@ -344,18 +346,18 @@ class Plan:
             return False
         return not self.stages_in_block or self.registers + SUM_REGISTERS <= p.isa.registers
 
-    @property
+    @cached_property
     def f32_scratch(self) -> bool:
         """The accumulators of a staged tile pass through memory: not through a 16-bit OUT, unless
         they are rounded to it at every step."""
         return self.stages_for_blocks and self.primitive.numerics.endswith("f32acc")
 
-    @property
+    @cached_property
     def results_lie_apart(self) -> bool:
         """Whether a row's results of a panel are not followed by those of the next one."""
         return self.panels > 1 and self.tile.m0 > 1
 
-    @property
+    @cached_property
     def vector_columns(self) -> int:
         """Of a vector of operands."""
         return self.primitive.operand_lanes // self.spread
@@ -367,7 +369,7 @@ class Plan:
         """Of accumulators, for acc_rows rows."""
         return -(-columns * self.spread // self.primitive.acc_columns)
 
-    @property
+    @cached_property
     def lane_bytes(self) -> int:
         return self.primitive.lane_bits // 8
 
@@ -377,7 +379,7 @@ class Plan:
             return (part * self.staged_vectors * self.rows_of_vector + row) * self.lane_bytes
         return (row * self.units * self.primitive.parts + part) * self.lane_bytes
 
-    @property
+    @cached_property
     def row_step(self) -> int:
         """Bytes of a k step of the LHS as the dots read it in place or staged."""
         if self.stages_beside_dots:
@@ -386,7 +388,7 @@ class Plan:
                       self.primitive.lhs_unit_bytes)
         return self.tile.m0 * self.units * unit_bytes
 
-    @property
+    @cached_property
     def column_step(self) -> int:
         """Bytes of a k step of the RHS as the dots read it."""
         if self.reads_vectors:
@@ -394,7 +396,7 @@ class Plan:
                     * self.primitive.isa.vector_bytes)
         return self.tile.n0 * self.units * self.primitive.rhs_unit_bytes
 
-    @property
+    @cached_property
     def stage_steps(self) -> int:
         """K steps staged at a time."""
         step = max(self.row_step if self.stages_lhs else 1,
@@ -402,7 +404,7 @@ class Plan:
         most = STAGE_BYTES // step
         return max(1, min(most, steps_in_block(self.tile.m0)) if self.stages_in_block else most)
 
-    @property
+    @cached_property
     def _shapes(self) -> list[tuple[int, int]]:
         """Rows and vectors of the blocks."""
         return sorted({(b.rows, self.vectors(b.columns)) for b in self.blocks}, reverse=True)
@@ -412,7 +414,7 @@ class Plan:
         return (registers_needed(self.primitive, block.rows, vectors, self.reads_decoded)
                 + registers_of_further_sums(self.primitive, block.sums, block.rows, vectors))
 
-    @property
+    @cached_property
     def registers(self) -> int:
         return max(map(self.registers_of, self.blocks))
 

@@ -172,8 +172,8 @@ constexpr bool knows_sums() {
   }
 }
 
-// Whether an op may have kept the sums of a tile's rows from another one. Those of fewer rows cost
-// next to nothing.
+// Whether an op may have kept the sums of a tile's rows from another one. On Zen 4 s8s8 of four
+// rows and more took 2 to 5 % less time so, of two rows 2 to 4 % more.
 template <class P, int M0>
 constexpr bool takes_known_sums() {
   return P::kSumsRows && M0 >= 4;
@@ -587,8 +587,8 @@ UK_INLINE void tile_of_blocks(void* out, const void* lhs, const void* rhs, uk_in
   // a time only where OUT holds what accumulators hold.
   constexpr bool kShare = kBlocks > 1 && sizeof(typename P::Acc) == P::kLanes * P::kOutBytes;
   if constexpr (knows_sums<P>()) {
-    // All steps at once, apart from what prefetches: tiles of 16 steps took 2 % longer in one loop
-    // over parts.
+    // All steps at once, apart from what prefetches, and with flags of which compilers see whether
+    // it does: tiles of 16 steps took 2 % longer in one loop over parts.
     if (!(flags & UK_MMT4D_PREFETCH_RHS)) {
       return blocks<P, M0, N0, kBlocks, kShare>(
           static_cast<char*>(out), row_bytes, static_cast<const char*>(lhs),

@@ -7,6 +7,8 @@ import re
 import struct
 import unittest
 from collections import Counter
+from dataclasses import fields
+from functools import cached_property
 from itertools import product
 from typing import Callable, Iterator
 
@@ -199,7 +201,7 @@ class InterpreterTest(unittest.TestCase):
                 types.add(p.type.name)
                 self._check(plan, 0, True, random.Random(1))
                 self._check(plan, 5, True, random.Random(2))
-                self._check(_Chunked(**vars(plan)), 5, False, random.Random(3))
+                self._check(_Chunked.of(plan), 5, False, random.Random(3))
         self.assertLessEqual({"f16f16f32", "bf16bf16f32", "s8s8s32", "s8s4s32", "s16u4s32"}, types)
 
     def test_plans_multiply_on_a_decoded_lhs(self) -> None:
@@ -223,8 +225,8 @@ class InterpreterTest(unittest.TestCase):
             tile = Tile(p.type, 2, 3, p.k * units, p.isa.arch, p.isa.name, p.numerics.endswith("f32acc"))
             plan = make_plan(tile, p)
             if plan.stages:
-                self._check(_Chunked(**vars(plan)), 5, False, random.Random(1))
-                self._check(_Chunked(**vars(plan)), 5, True, random.Random(2))
+                self._check(_Chunked.of(plan), 5, False, random.Random(1))
+                self._check(_Chunked.of(plan), 5, True, random.Random(2))
 
     def _check(self, plan: Plan, k1: int, accumulate: bool, numbers: random.Random) -> None:
         tile, p = plan.tile, plan.primitive
@@ -253,9 +255,13 @@ class InterpreterTest(unittest.TestCase):
 class _Chunked(Plan):
     """Stages two steps at a time."""
 
-    @property
+    @cached_property
     def stage_steps(self) -> int:
         return 2
+
+    @classmethod
+    def of(cls, plan: Plan) -> _Chunked:
+        return cls(**{field.name: getattr(plan, field.name) for field in fields(Plan)})
 
 
 # ---------------------------------------------------------------- what decode and staging do
