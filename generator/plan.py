@@ -24,7 +24,7 @@ STAGE_BYTES = 8 << 10  # of each staged operand: both stay in L1 beside the pane
 SUM_REGISTERS = 2
 MORE_SUMS = (2, 4)  # than one, of a result
 SHARED_ROW_SUMS = 16  # kSharedRowSums of ukernel/tile.h
-LEAST_SUMMED_ROWS = 4  # that an op keeps the sums of for tiles on no decoded operand: see arch/x86_64/mmt4d_tile.h
+LEAST_SUMMED_ROWS = 4  # kLeastSummedRows, there
 PANELS_ABREAST = 3  # kPanelsAbreast, there
 MANY_ROWS = 16  # more than compilers load a part of before they multiply
 

@@ -145,6 +145,10 @@ bool decodes_rhs_once(const uk_tile_row_t& row, uk_index_t m, uk_index_t n,
 bool decodes_lhs_once(const uk_tile_row_t& row, uk_index_t m, uk_index_t n, bool rhs_streams,
                       const uint64_t* cpu_data);
 
+// Whether an op of n RHS panels, of k steps, keeps the sums of an LHS panel's rows from one tile
+// for the next. To be asked only where no operand is decoded once.
+bool keeps_row_sums(const uk_tile_row_t& row, uk_index_t n, uk_index_t k);
+
 // ---------------------------------------------------------------- the scalar path
 
 // The first rows and columns of a tile, in rows `stride` elements apart.
@@ -180,7 +184,7 @@ constexpr uk_index_t kOutPartsBytes = 4 << 20;    // of fewer, so much for all p
 constexpr uk_index_t kDecodedBytes = 32 << 10;    // of an operand's parts of K, in the op's stack
 constexpr uk_index_t kDecodedLhsRows = 32;        // of the LHS panels there, if they are several
 constexpr uk_index_t kDecodedLhsPanels = 8;  // at most, with their sums: four rows or more each
-constexpr uk_index_t kSummedPanels = 8;      // whose sums are kept for tiles that decode themselves
+constexpr uk_index_t kSummedPanels = 8;      // whose sums are kept for tiles on no decoded operand
 constexpr uk_index_t kSummedLhsPanels = 64;  // with their sums there, a vector each
 constexpr uk_index_t kLhsPanelsInSets = 12;  // where the rows of OUT share sets of L2
 constexpr uk_index_t kStreamBytes =

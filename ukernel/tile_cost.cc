@@ -18,6 +18,9 @@ constexpr uk_index_t kFewStagedRows = 128;
 // LHS panels for which decoding the RHS first takes as long as it saves, measured on Emerald
 // Rapids; and where flipping signs or a shift is all.
 constexpr uk_index_t kFewLhsPanels = 4, kFewLhsPanelsToFlip = 6;
+// RHS panels, and their steps, for which keeping the sums of rows costs a call what it saves: a
+// cycle a step.
+constexpr uk_index_t kFewRhsPanelsOfSums = 7, kFewStepsOfSums = 15;
 // Results for which decoding s4 once is faster where L3 feeds tiles: see decodes_rhs_once.
 constexpr uk_index_t kMostResultsOnDecodedS4 = 1 << 21;
 
@@ -398,6 +401,17 @@ bool decodes_lhs_once(const uk_tile_row_t& row, uk_index_t m, uk_index_t n, bool
   const bool are_few = m <= quotient(kFewStagedRows, row.m0);
   const bool gains = row.numerics == UK_NUMERICS_EXACT && !rhs_streams;
   return n > kFewRhsPanelsOfStagedRows && (are_few || gains) && !l3_feeds_tiles(cpu_data);
+}
+
+// Tiles that broadcast rows multiply s4, and s8 by dots of bytes, as an unsigned operand and a
+// signed one, and sum the rows to make up for it.
+bool keeps_row_sums(const uk_tile_row_t& row, uk_index_t n, uk_index_t k) {
+  if (!row.function || n <= kFewRhsPanelsOfSums || k <= kFewStepsOfSums) return false;
+  if (row.m0 < kLeastSummedRows || row.m0 > kSharedRowSums) return false;
+  const VectorUnit& unit = vector_unit_of_row(row);
+  const uint32_t type = row.flags & UK_MMT4D_TYPE_MASK;
+  if (type == UK_MMT4D_TYPE_S8S4S32) return !unit.lhs_by_lane;
+  return type == UK_MMT4D_TYPE_S8S8S32 && unit.byte_flip > 0 && byte_dot(row, unit) > 0;
 }
 
 }  // namespace uk

@@ -176,7 +176,7 @@ constexpr bool knows_sums() {
 // rows and more took 2 to 5 % less time so, of two rows 2 to 4 % more.
 template <class P, int M0>
 constexpr bool takes_known_sums() {
-  return P::kSumsRows && M0 >= 4;
+  return P::kSumsRows && M0 >= kLeastSummedRows;
 }
 
 // Accumulators that a loop can have which takes several steps a turn, beside a row and the columns.

@@ -455,13 +455,8 @@ bool takes_decoded_rhs(const uk_tile_row_t& row) {
 bool walks_by_lhs_panels(const uk_tile_row_t& row) {
   return takes_decoded_lhs(row) && uk::tile_steps(row) > 1;
 }
-// Of the types that x86 multiplies by dots of an unsigned operand and a signed one, which are
-// decoded to a multiple more than they are: what that adds to a row's results is kept by the op.
-bool may_take_known_sums(const uk_tile_row_t& row) {
-  const uint32_t type = row.flags & UK_MMT4D_TYPE_MASK;
-  const bool sums_rows = type == UK_MMT4D_TYPE_S8S8S32 || type == UK_MMT4D_TYPE_S8S4S32;
-  return sums_rows && 4 <= row.m0 && row.m0 <= kSharedRowSums;
-}
+// In front of many long RHS panels.
+bool shares_row_sums(const uk_tile_row_t& row) { return uk::keeps_row_sums(row, 1000, 1000); }
 bool reads_abreast(const uk_tile_row_t& row) { return uk::tile_abreast_of_row(row) != nullptr; }
 
 // The level's tiles of the type that have such a form.
@@ -544,7 +539,8 @@ class Mmt4dByLhsPanels : public Mmt4dOnDecoded {};
 
 class Mmt4dOnSummedRows : public Mmt4dOnDecoded {
  protected:
-  static constexpr uk_index_t kLhsPanels = 3;  // for which no RHS is decoded once
+  static constexpr uk_index_t kLhsPanels = 3;               // for which no RHS is decoded once
+  static constexpr uk_index_t kRhsPanels = 8, kSteps = 16;  // for which sums are kept
 };
 
 class Mmt4dOnDecodedLhs : public Mmt4dOnDecoded {
@@ -786,11 +782,12 @@ TEST_P(Mmt4dOnDecodedRhs, BlocksOfKAndOut) {
 
 TEST_P(Mmt4dOnSummedRows, FewSteps) {
   UK_SKIP_WITHOUT_LEVEL(GetParam().isa);
-  for (const uk_tile_row_t* row : rows_that(may_take_known_sums, GetParam())) {
+  for (const uk_tile_row_t* row : rows_that(shares_row_sums, GetParam())) {
+    ASSERT_TRUE(uk::keeps_row_sums(*row, kRhsPanels, kSteps)) << row->symbol;
     for (const uint32_t accumulate : {0u, UK_MMT4D_ACCUMULATE}) {
       for (const Strides strides : kAllStrides) {
-        for (const uk_index_t k : {1, 3, 50}) {
-          check_counts(*row, kLhsPanels, 3, k, accumulate, strides);
+        for (const uk_index_t k : {kSteps, uk_index_t{50}}) {
+          check_counts(*row, kLhsPanels, kRhsPanels, k, accumulate, strides);
         }
       }
       if (HasFatalFailure()) return;
@@ -801,10 +798,10 @@ TEST_P(Mmt4dOnSummedRows, FewSteps) {
 // Each part has sums of its own. Tiles of other columns have the same code around their blocks.
 TEST_P(Mmt4dOnSummedRows, PartsOfK) {
   UK_SKIP_WITHOUT_LEVEL(GetParam().isa);
-  for (const uk_tile_row_t* row : rows_that(may_take_known_sums, GetParam())) {
+  for (const uk_tile_row_t* row : rows_that(shares_row_sums, GetParam())) {
     if (row->n0 != 32) continue;
     const uk_index_t k = beyond_panels({row->m0, row->n0, row->k0}) + 1;
-    check_counts(*row, 2, 3, k, UK_MMT4D_ACCUMULATE, Strides::kLoose);
+    check_counts(*row, 2, kRhsPanels, k, UK_MMT4D_ACCUMULATE, Strides::kLoose);
     if (HasFatalFailure()) return;
   }
 }
@@ -812,7 +809,7 @@ TEST_P(Mmt4dOnSummedRows, PartsOfK) {
 // An RHS too large for the caches, of which tiles of several blocks take a few steps at a time.
 TEST_P(Mmt4dOnSummedRows, StreamingRhs) {
   UK_SKIP_WITHOUT_LEVEL(GetParam().isa);
-  for (const uk_tile_row_t* row : rows_that(may_take_known_sums, GetParam())) {
+  for (const uk_tile_row_t* row : rows_that(shares_row_sums, GetParam())) {
     if (row->n0 != 32) continue;
     const Request r = {row->flags, {row->m0, row->n0, row->k0}};
     check_counts(*row, 1, streaming_n(r), streaming_k(r), 0, Strides::kDense);
@@ -830,13 +827,13 @@ TEST(Mmt4dOnSummedRowsWhereL3Feeds, ManyLhsPanels) {
   ASSERT_TRUE(uk::l3_feeds_tiles(cpu.data()));
   for (const char* name : {"s8s8s32", "s8s4s32"}) {
     const Mmt4dTypeAtLevel tested = {*uk_conformance::find_matmul_type(name), "avx512_vnni"};
-    for (const uk_tile_row_t* row : rows_that(may_take_known_sums, tested)) {
+    for (const uk_tile_row_t* row : rows_that(shares_row_sums, tested)) {
       const uk_tile_sizes_t tile = {row->m0, row->n0, row->k0};
       ASSERT_EQ(row,
                 uk::select_tile(UK_OP_MMT4D, row->flags, tile.m0, tile.n0, tile.k0, cpu.data()));
       for (const uk_index_t m : {uk_index_t{2}, uk::kSummedPanels, uk::kSummedPanels + 2}) {
-        for (const uk_index_t k : {3, 64}) {
-          check({row->flags, m, 7, k, tile, Strides::kLoose, Edge::end, "random"}, cpu.data());
+        for (const uk_index_t k : {16, 64}) {
+          check({row->flags, m, 9, k, tile, Strides::kLoose, Edge::end, "random"}, cpu.data());
           if (HasFatalFailure()) return;
         }
       }
@@ -1102,7 +1099,7 @@ INSTANTIATE_TEST_SUITE_P(All, Mmt4dOnDecodedRhs,
                          ::testing::ValuesIn(types_with_rows_that(takes_decoded_rhs)), test_name);
 #if defined(__x86_64__)
 INSTANTIATE_TEST_SUITE_P(All, Mmt4dOnSummedRows,
-                         ::testing::ValuesIn(types_with_rows_that(may_take_known_sums)), test_name);
+                         ::testing::ValuesIn(types_with_rows_that(shares_row_sums)), test_name);
 #else
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(Mmt4dOnSummedRows);
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(Mmt4dByLhsPanels);
