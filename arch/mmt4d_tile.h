@@ -120,10 +120,10 @@ UK_INLINE int32_t load_s32(const char* p) {
 
 // Sums of rows over a part of K, added to those over the parts before it. Modulo 2^32.
 template <int Rows>
-UK_INLINE void add_row_sums(char* to, const char* from, bool is_first) {
+UK_INLINE void add_row_sums(char* to, const char* from) {
   for (int row = 0; row < Rows; ++row, to += 4, from += 4) {
-    const uint32_t before = is_first ? 0 : static_cast<uint32_t>(load_s32(to));
-    const uint32_t sum = before + static_cast<uint32_t>(load_s32(from));
+    const uint32_t sum =
+        static_cast<uint32_t>(load_s32(to)) + static_cast<uint32_t>(load_s32(from));
     __builtin_memcpy(to, &sum, sizeof(sum));
   }
 }

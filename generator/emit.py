@@ -832,7 +832,7 @@ class TileSource:
             found.append("int kSummedRows")
         return ", ".join(found)
 
-    def template_arguments(self, block: Block, prefetches: bool, knows_sums: bool = False) -> str:
+    def template_arguments(self, block: Block, prefetches: bool, knows_sums: bool) -> str:
         """Of the call of a block's function. Unless their sums are known, the first block sums the rows of all: that
         costs it a dot a step, however many rows there are."""
         found = [self.prefetch_blocks(block) if prefetches else 0] if self.prefetches_beside_dots else []

@@ -440,30 +440,23 @@ void walk_all(const uk_mmt4d_params_t& p, const Mmt4dType& type, const uk_tile_r
 }
 
 // Not inlined, likewise.
-__attribute__((noinline)) void walk_with_row_sums(const uk_mmt4d_params_t& p, const Mmt4dType& type,
-                                                  const uk_tile_row_t& row) {
-  OperandsAndRowSums operands;
-  walk_all(p, type, row, operands);
-}
-
-template <class DecodedOperand>
-__attribute__((noinline)) void walk_decoded(const uk_mmt4d_params_t& p, const Mmt4dType& type,
-                                            const uk_tile_row_t& row,
-                                            const uk_tile_on_decoded_t& tile) {
-  DecodedOperand operands(tile);
+template <class AnyOperands, class... Tile>
+__attribute__((noinline)) void walk_on(const uk_mmt4d_params_t& p, const Mmt4dType& type,
+                                       const uk_tile_row_t& row, const Tile&... tile) {
+  AnyOperands operands(tile...);
   walk_all(p, type, row, operands);
 }
 
 void run(const uk_mmt4d_params_t& p, const Mmt4dType& type, const uk_tile_row_t& row) {
   if (p.k > 0 && decodes_rhs_once(row, p.m, p.n, p.cpu_data)) {
-    return walk_decoded<DecodedRhs>(p, type, row, *on_decoded_rhs_of_row(row));
+    return walk_on<DecodedRhs>(p, type, row, *on_decoded_rhs_of_row(row));
   }
   const uk_tile_on_decoded_t* const tile = p.k > 0 ? on_decoded_lhs_of_row(row) : nullptr;
   if (tile && decodes_lhs_once(row, p.m, p.n, walk_of(p, type, row).rhs_streams(), p.cpu_data)) {
-    return tile_steps(row) > 1 ? walk_decoded<DecodedLhsPanel>(p, type, row, *tile)
-                               : walk_decoded<DecodedLhs>(p, type, row, *tile);
+    return tile_steps(row) > 1 ? walk_on<DecodedLhsPanel>(p, type, row, *tile)
+                               : walk_on<DecodedLhs>(p, type, row, *tile);
   }
-  if (keeps_row_sums(row, p.n, p.k)) return walk_with_row_sums(p, type, row);
+  if (keeps_row_sums(row, p.n, p.k)) return walk_on<OperandsAndRowSums>(p, type, row);
   Operands operands;
   walk_all(p, type, row, operands);
 }

@@ -108,12 +108,13 @@ if [[ -e $DIR/share/ukernel/tiles.json ]]; then
   mkdir generator
   printf '%s\n' 'mmt4d s8s4s32 11x32x8 avx512_vnni' 'mmt4d f32f32f32 8x32x1 avx512_base' \
     'pack x32 9x3 t avx2_fma' > generator/tiles.txt
-  for from in "$tree" "$DIR/share/ukernel"; do
-    tiles=generator/of_$(basename "$from")
-    PYTHONPATH=$from PYTHONDONTWRITEBYTECODE=1 python3 -m generator build --self-contained \
-      --manifest generator/tiles.txt --cc "$cxx" --cache "$tiles.cache" --out "$tiles"
-  done
-  cmp generator/of_*/index.json
+  build_tiles() { # <folder of the generator's> <output folder>
+    PYTHONPATH=$1 PYTHONDONTWRITEBYTECODE=1 python3 -m generator build --self-contained \
+      --manifest generator/tiles.txt --cc "$cxx" --cache "$2.cache" --out "$2"
+  }
+  build_tiles "$tree" generator/of_tree
+  build_tiles "$DIR/share/ukernel" generator/of_install
+  cmp generator/of_tree/index.json generator/of_install/index.json
 fi
 
 mkdir no_component

@@ -831,6 +831,7 @@ TEST(Mmt4dOnSummedRowsWhereL3Feeds, ManyLhsPanels) {
       const uk_tile_sizes_t tile = {row->m0, row->n0, row->k0};
       ASSERT_EQ(row,
                 uk::select_tile(UK_OP_MMT4D, row->flags, tile.m0, tile.n0, tile.k0, cpu.data()));
+      ASSERT_TRUE(uk::keeps_row_sums(*row, 9, 16)) << row->symbol;
       for (const uk_index_t m : {uk_index_t{2}, uk::kSummedPanels, uk::kSummedPanels + 2}) {
         for (const uk_index_t k : {16, 64}) {
           check({row->flags, m, 9, k, tile, Strides::kLoose, Edge::end, "random"}, cpu.data());
