@@ -584,8 +584,18 @@ class LhsStage:
     def step_units(self) -> int:
         return self.plan.tile.m0 * self.plan.units
 
-    def load(self, units: int) -> str:
-        return _load(units, self.p.lhs_unit_bytes, self.vector_units, "from")
+    def load(self, units: int, first: int = 0) -> str:
+        return _load(units, self.p.lhs_unit_bytes, self.vector_units, _offset("from", first * self.p.lhs_unit_bytes))
+
+    @cached_property
+    def vectors_of_part(self) -> list[int]:
+        """Where a block stages for itself, the first units of the vectors that bring all steps of a part. The last
+        vector brings some once more rather than less than a vector. Units of several parts are shuffled, by masks
+        for which GCC spilled accumulators."""
+        last = self.plan.stage_steps * self.step_units - self.vector_units
+        if not self.plan.stages_in_block or self.plan.sums_while_staging or self.p.parts > 1 or last < 0:
+            return []
+        return [*range(0, last, self.vector_units), last]
 
     def statements(self, loaded: str) -> list[Statement]:
         assert self.p.stage_lhs is not None

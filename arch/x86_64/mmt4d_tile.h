@@ -283,7 +283,12 @@ struct RowsToStage {
     to += kRowsOfStep * P::kRowBytes;
     rows -= kRowsOfStep;
   }
-  UK_INLINE void stage_rest() { P::stage_lhs(to, from, static_cast<int>(rows)); }
+  // Those of a whole part are a constant number, and their loop has no branches: in front of so few
+  // dots these take a tenth of the time.
+  UK_INLINE void stage_rest(uk_index_t whole) {
+    if (rows == whole) return P::stage_lhs(to, from, static_cast<int>(whole));
+    P::stage_lhs(to, from, static_cast<int>(rows));
+  }
 };
 struct NoRowsToStage {
   static constexpr int kRowsOfStep = 0;
@@ -407,7 +412,7 @@ UK_INLINE void k_loop(typename P::Acc (&accs)[Sums][Rows][Vectors], char* sums_o
         k_steps<P, kStride, N0, kPrefetchBlocks, 0>(accs, sums, staged[part], rhs, panel_bytes,
                                                     beside, ahead, &next);
       }
-      next.stage_rest();
+      next.stage_rest(kStagedSteps * M0);
       k_steps<P, kStride, N0, kPrefetchBlocks, 0>(accs, sums, staged[part] + beside * kStride,
                                                   rhs + beside * kRhsStep, panel_bytes,
                                                   steps - beside, ahead);

@@ -127,8 +127,8 @@ UK_INLINE void store_512(char* p, __m512i v) {
 
 // A sum that a multiplier has just written. Stored as it is, each held the multipliers of Zen 4 up
 // for two cycles, 13 % of a tile's time at K = 64; not so if any instruction changed it in between,
-// which an OR with itself seems to. In halves they do not wait either, but twice as many stores took
-// 13 % of that time on Cascade Lake.
+// which an OR with itself seems to. In halves they do not wait either, but twice as many stores
+// took 13 % of that time on Cascade Lake.
 template <int Bytes>
 UK_INLINE void store_product_512(char* p, __m512i v) {
   if constexpr (Bytes == 64) asm("vpord %0, %0, %0" : "+v"(v));

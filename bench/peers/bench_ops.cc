@@ -58,6 +58,7 @@ constexpr char kHelp[] =
 
 constexpr double kSliceSeconds = 4e-3;
 constexpr double kSecondsPerPair = 0.04;  // at least: a short call gets more pairs instead
+constexpr double kPatiencePerPair = 0.5;
 constexpr int64_t kMostColdRows = 16;
 // The other libraries' threads spin for up to 27 ms (OpenBLAS) after their work is done.
 constexpr double kRestSeconds = 0.04;
@@ -298,8 +299,11 @@ void run_cell(benchmark::State& state, const Cell& cell, int64_t cells_of_kind, 
   const Yardsticks yardsticks(cell, problem, *loop, own);
   std::vector<Entrant> entrants = yardsticks.entrants();
   for (const auto& other : others) entrants.push_back(other->entrant());
+  // What two threads run on is not told by one core.
+  const bool one_thread = cell.threads == 1;
   const Pace pace = {setting->pairs, kSecondsPerPair * setting->pairs,
-                     cell.threads > 1 ? kRestSeconds : 0};
+                     one_thread ? 0 : kRestSeconds,
+                     one_thread ? kPatiencePerPair * setting->pairs : 0};
   for (auto _ : state) {
     Entrant own_entrant = own.entrant();
     const auto pairs = time_in_pairs(own_entrant, entrants, pace);

@@ -90,31 +90,52 @@ double Entrant::time_slice(double length) {
 }
 
 std::vector<std::vector<SlicePair>> time_in_pairs(Entrant& own, std::vector<Entrant>& others,
-                                                  const Pace& pace) {
+                                                  const Pace& pace,
+                                                  const std::function<bool()>& is_shared) {
   std::mt19937_64 random(1);
   std::uniform_real_distribution<double> length(0.75, 1.25);
+  bool shared = false;
   const auto slice = [&](Entrant& entrant) {
     if (pace.rest_seconds > 0) {
       std::this_thread::sleep_for(std::chrono::duration<double>(pace.rest_seconds));
     }
-    return entrant.time_slice(length(random));
+    const double seconds = entrant.time_slice(length(random));
+    shared = shared || is_shared();
+    return seconds;
+  };
+  double spent = 0, patience = pace.patience_seconds;
+  const auto wait_for_core = [&] {
+    for (shared = is_shared(); shared && patience > 0;) {
+      patience -= seconds_of([&] { shared = is_shared(); });
+    }
+    shared = false;
   };
   std::vector<std::vector<SlicePair>> pairs(others.size());
   // Those around one slice of `own`; an odd one out is before or after it.
   const auto time_around = [&](std::optional<size_t> before, std::optional<size_t> after) {
-    const double before_seconds = before ? slice(others[*before]) : 0;
-    const double own_seconds = slice(own);
+    double before_seconds = 0, own_seconds = 0, after_seconds = 0;
+    for (bool again = true; again;) {
+      wait_for_core();
+      const double seconds = seconds_of([&] {
+        if (before) before_seconds = slice(others[*before]);
+        own_seconds = slice(own);
+        if (after) after_seconds = slice(others[*after]);
+      });
+      again = shared && patience > 0;
+      if (again) {
+        patience -= seconds;
+      } else {
+        spent += seconds;
+      }
+    }
     if (before) pairs[*before].push_back({own_seconds, before_seconds});
-    if (after) pairs[*after].push_back({own_seconds, slice(others[*after])});
+    if (after) pairs[*after].push_back({own_seconds, after_seconds});
   };
   std::vector<std::optional<size_t>> order(others.size() + others.size() % 2);
   for (size_t i = 0; i < others.size(); ++i) order[i] = i;
-  double spent = 0;
   for (int round = 0; round < pace.rounds || spent < pace.seconds; ++round) {
     std::shuffle(order.begin(), order.end(), random);
-    spent += seconds_of([&] {
-      for (size_t i = 0; i < order.size(); i += 2) time_around(order[i], order[i + 1]);
-    });
+    for (size_t i = 0; i < order.size(); i += 2) time_around(order[i], order[i + 1]);
   }
   return pairs;
 }

@@ -8,6 +8,8 @@
 #include <functional>
 #include <vector>
 
+#include "bench/shared_core.h"
+
 namespace uk::bench {
 
 // Something that is timed: run(thread, call) for call = 0, 1, ... on all its threads together.
@@ -36,14 +38,19 @@ struct Pace {
   int rounds;           // at least
   double seconds;       // at least, of all rounds
   double rest_seconds;  // before each slice
+  // Of waiting until `own` has its core to itself, and of slices that turn out to have shared it:
+  // they are taken anew. Once it is spent, any slice counts.
+  double patience_seconds;
 };
 
 // pairs[other][round]. Each slice of another is next to a slice of `own`, so that a change of the
 // clock frequency hits both alike; one of `own` has another on either side. In each round the
 // others come in a new order, on a new side of `own`, and slices have new lengths: a disturbance in
 // a rhythm of its own does not hit the same contestant every time, but drives the quartiles apart.
-std::vector<std::vector<SlicePair>> time_in_pairs(Entrant& own, std::vector<Entrant>& others,
-                                                  const Pace& pace);
+// is_shared() is asked before slices and after each, on the calling thread.
+std::vector<std::vector<SlicePair>> time_in_pairs(
+    Entrant& own, std::vector<Entrant>& others, const Pace& pace,
+    const std::function<bool()>& is_shared = core_is_shared);
 
 struct Quartiles {
   double lower, median, upper;

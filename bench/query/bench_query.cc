@@ -56,6 +56,7 @@ constexpr int64_t kMostProducts = INT64_C(1) << 29, kLeastColumns = 512;
 constexpr int64_t kMostPaddedWork = 2;
 constexpr double kMostTrialTime = 1.5;
 constexpr double kSliceSeconds = 2e-3;
+constexpr double kPatiencePerPair = 0.25;
 // Every element type has an ordinary number for this: subnormals have a speed of their own.
 constexpr int kOrdinaryByte = 0x3C;
 
@@ -270,7 +271,8 @@ void run_cell(benchmark::State& state, const Cell& cell, Setting* setting) {
   Entrant own = std::move(entrants.front());
   entrants.erase(entrants.begin());
   for (auto _ : state) {
-    const auto pairs = time_in_pairs(own, entrants, {setting->pairs, 0, 0});
+    const auto pairs =
+        time_in_pairs(own, entrants, {setting->pairs, 0, 0, kPatiencePerPair * setting->pairs});
     const double seconds = pairs.empty() ? own.time_slice(1) : median_seconds(pairs);
     auto& counters = state.counters;
     state.SetIterationTime(seconds);
