@@ -400,7 +400,7 @@ UK_INLINE void k_loop(typename P::Acc (&accs)[Sums][Rows][Vectors], char* sums_o
     constexpr int kStagedSteps = staged_steps<P, M0>();
     alignas(64) char staged[2][kStagedSteps * kStride + P::kStageSlack];
     uk_index_t steps = k1 < kStagedSteps ? k1 : kStagedSteps;
-    P::stage_lhs(staged[0], lhs, static_cast<int>(steps) * M0);
+    RowsToStage<P, M0>{lhs, staged[0], steps * M0}.stage_rest(kStagedSteps * M0);
     for (int part = 0; k1 > 0; part ^= 1) {
       lhs += steps * M0 * P::kLhsBytes;
       k1 -= steps;
