@@ -19,7 +19,7 @@ void spin_for(double seconds) {
   }
 }
 
-// Asked `asked` times, of which those in [from, to) find the core shared.
+// Was asked `asked` times, and is shared from time from + 1 to time `to`.
 struct Core {
   int from, to, asked = 0;
   bool operator()() {
