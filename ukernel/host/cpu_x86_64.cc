@@ -59,12 +59,18 @@ bool reads_ahead() {
   return cpuinfo_get_core(0)->uarch == cpuinfo_uarch_zen3 && !cpuinfo_has_x86_avx512f();
 }
 
-// The blocks of uk_mmt4d were measured from 1 MiB on, and need smaller ones in 512 KiB. Of some
-// virtual machines of AMD cpuinfo finds no caches; both vendors have the KiB of L2 in this leaf.
-bool has_small_l2() {
+// The KiB of L2, 0 if unknown. Of some virtual machines of AMD cpuinfo finds no caches; both
+// vendors have a leaf for it that others do not need, where one of Cascade Lake said 256 for 1024.
+unsigned l2_kib() {
+  const cpuinfo_cache* const l2 = cpuinfo_get_l2_cache(0);
+  if (l2 && l2->size > 0) return l2->size >> 10;
   unsigned eax, ebx, ecx = 0, edx;
-  if (!__get_cpuid(0x80000006, &eax, &ebx, &ecx, &edx)) return false;
-  const unsigned kib = ecx >> 16;
+  return __get_cpuid(0x80000006, &eax, &ebx, &ecx, &edx) ? ecx >> 16 : 0;
+}
+
+// The blocks of uk_mmt4d were measured from 1 MiB on, and need smaller ones in 512 KiB.
+bool has_small_l2() {
+  const unsigned kib = l2_kib();
   return 0 < kib && kib < 1024;
 }
 
