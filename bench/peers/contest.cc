@@ -142,6 +142,7 @@ std::vector<std::vector<SlicePair>> time_in_pairs(Entrant& own, std::vector<Entr
 
 Quartiles ratio_quartiles(const std::vector<SlicePair>& pairs) {
   std::vector<double> ratios;
+  ratios.reserve(pairs.size());
   for (const SlicePair& pair : pairs) ratios.push_back(pair.other / pair.own);
   return {nearest_rank(ratios, 1), nearest_rank(ratios, 2), nearest_rank(ratios, 3)};
 }
