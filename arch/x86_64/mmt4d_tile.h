@@ -269,7 +269,16 @@ constexpr bool stages_beside_dots() {
   return kLeastRows <= M0 && M0 <= P::kRowsBesideDots;
 }
 
-// The rows of that part, of which a step stages kRowsOfStep.
+// Steps whose LHS is staged on the stack at a time: enough to be worth a loop. Where all are staged
+// in front of the dots they are few enough that a core does so while dots before are still under
+// way.
+template <class P, int M0>
+constexpr int staged_steps() {
+  if (M0 == 1 || stages_beside_dots<P, M0>()) return 32;
+  return M0 < 8 ? 16 : 8;
+}
+
+// The rows of a part that is staged, of which a step stages kRowsOfStep beside its dots.
 template <class P, int M0>
 struct RowsToStage {
   static constexpr int kRowsOfStep = stages_beside_dots<P, M0>() ? P::kRowsBesideDots : 0;
@@ -285,8 +294,9 @@ struct RowsToStage {
   }
   // Those of a whole part are a constant number, and their loop has no branches: in front of so few
   // dots these take a tenth of the time.
-  UK_INLINE void stage_rest(uk_index_t whole) {
-    if (rows == whole) return P::stage_lhs(to, from, static_cast<int>(whole));
+  UK_INLINE void stage_rest() {
+    constexpr int kWhole = staged_steps<P, M0>() * M0;
+    if (rows == kWhole) return P::stage_lhs(to, from, kWhole);
     P::stage_lhs(to, from, static_cast<int>(rows));
   }
 };
@@ -366,15 +376,6 @@ UK_INLINE void k_steps(typename P::Acc (&accs)[Sums][Rows][Vectors], typename P:
   }
 }
 
-// Steps whose LHS is staged on the stack at a time: enough to be worth a loop. Where all are staged
-// in front of the dots they are few enough that a core does so while dots before are still under
-// way.
-template <class P, int M0>
-constexpr int staged_steps() {
-  if (M0 == 1 || stages_beside_dots<P, M0>()) return 32;
-  return M0 < 8 ? 16 : 8;
-}
-
 // Steps whose rows are summed ahead of the rest.
 constexpr int kStepsSummedFirst = 2;
 
@@ -400,7 +401,7 @@ UK_INLINE void k_loop(typename P::Acc (&accs)[Sums][Rows][Vectors], char* sums_o
     constexpr int kStagedSteps = staged_steps<P, M0>();
     alignas(64) char staged[2][kStagedSteps * kStride + P::kStageSlack];
     uk_index_t steps = k1 < kStagedSteps ? k1 : kStagedSteps;
-    RowsToStage<P, M0>{lhs, staged[0], steps * M0}.stage_rest(kStagedSteps * M0);
+    RowsToStage<P, M0>{lhs, staged[0], steps * M0}.stage_rest();
     for (int part = 0; k1 > 0; part ^= 1) {
       lhs += steps * M0 * P::kLhsBytes;
       k1 -= steps;
@@ -412,7 +413,7 @@ UK_INLINE void k_loop(typename P::Acc (&accs)[Sums][Rows][Vectors], char* sums_o
         k_steps<P, kStride, N0, kPrefetchBlocks, 0>(accs, sums, staged[part], rhs, panel_bytes,
                                                     beside, ahead, &next);
       }
-      next.stage_rest(kStagedSteps * M0);
+      next.stage_rest();
       k_steps<P, kStride, N0, kPrefetchBlocks, 0>(accs, sums, staged[part] + beside * kStride,
                                                   rhs + beside * kRhsStep, panel_bytes,
                                                   steps - beside, ahead);

@@ -114,19 +114,18 @@ std::vector<std::vector<SlicePair>> time_in_pairs(Entrant& own, std::vector<Entr
   // Those around one slice of `own`; an odd one out is before or after it.
   const auto time_around = [&](std::optional<size_t> before, std::optional<size_t> after) {
     double before_seconds = 0, own_seconds = 0, after_seconds = 0;
-    for (bool again = true; again;) {
+    for (;;) {
       wait_for_core();
       const double seconds = seconds_of([&] {
         if (before) before_seconds = slice(others[*before]);
         own_seconds = slice(own);
         if (after) after_seconds = slice(others[*after]);
       });
-      again = shared && patience > 0;
-      if (again) {
-        patience -= seconds;
-      } else {
+      if (!shared || patience <= 0) {
         spent += seconds;
+        break;
       }
+      patience -= seconds;
     }
     if (before) pairs[*before].push_back({own_seconds, before_seconds});
     if (after) pairs[*after].push_back({own_seconds, after_seconds});
