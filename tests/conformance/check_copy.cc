@@ -80,8 +80,8 @@ class CopyCheck {
  private:
   std::string run_layout(const CopyLayout& layout, const Strides& strides, bool sweep) {
     const int64_t packed_extent = layout.packed_extent(), matrix_extent = layout.matrix_extent();
-    const std::vector<uint8_t> in = random_bytes(packs_ ? matrix_extent : packed_extent, 1);
-    const std::vector<uint8_t> before = random_bytes(packs_ ? packed_extent : matrix_extent, 2);
+    const std::vector<uint8_t> in = random_elements(packs_ ? matrix_extent : packed_extent, 1);
+    const std::vector<uint8_t> before = random_elements(packs_ ? packed_extent : matrix_extent, 2);
     // The gaps keep what they held.
     std::vector<uint8_t> after = before;
     for_each_element(layout, [&](int64_t t, int i, int j) {
@@ -174,11 +174,8 @@ class CopyCheck {
     }
   }
 
-  std::vector<uint8_t> random_bytes(int64_t elements, uint64_t seed) const {
-    std::vector<uint8_t> bytes(static_cast<size_t>((elements * width_ + 7) / 8));
-    Random random(seed);
-    for (uint8_t& byte : bytes) byte = static_cast<uint8_t>(random.bits());
-    return bytes;
+  std::vector<uint8_t> random_elements(int64_t count, uint64_t seed) const {
+    return random_bytes(static_cast<size_t>((count * width_ + 7) / 8), seed);
   }
 
   // In the order of the tiles; then the gaps, where nothing may have been written.

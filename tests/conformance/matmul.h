@@ -47,10 +47,19 @@ class Panel {
     }
   }
   double value(int row, int64_t k) const { return decode(element_, bits(row, k)); }
-  void set_bits(int row, int64_t k, uint64_t bits) {
-    store_bits(bytes_.data(), index(row, k), bits_of(element_), bits);
+  // Sets all to what f(row, k) returns, in the order of memory.
+  template <class F>
+  void set_bits(const F& f) {
+    const int width = bits_of(element_);
+    int64_t at = 0;
+    for (int64_t step = 0; step < k1_; ++step) {
+      for (int row = 0; row < rows_; ++row) {
+        for (int k = 0; k < k0_; ++k) {
+          store_bits(bytes_.data(), at++, width, f(row, step * k0_ + k));
+        }
+      }
+    }
   }
-  void set_value(int row, int64_t k, double value) { set_bits(row, k, encode(element_, value)); }
 
  private:
   int64_t index(int row, int64_t k) const { return (k / k0_ * rows_ + row) * k0_ + k % k0_; }

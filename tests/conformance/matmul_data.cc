@@ -12,9 +12,8 @@ namespace {
 
 template <class Function>
 void fill(Panel& panel, Function value_at) {
-  for (int row = 0; row < panel.rows(); ++row) {
-    for (int64_t k = 0; k < panel.depth(); ++k) panel.set_value(row, k, value_at(row, k));
-  }
+  const Element element = panel.element();
+  panel.set_bits([&](int row, int64_t k) { return encode(element, value_at(row, k)); });
 }
 
 template <class Function>
@@ -28,9 +27,9 @@ double signed_unit(Random& random) { return random.coin() ? -1.0 : 1.0; }
 
 // A random significand, times 2^e with e in [low, high].
 double random_float(Random& random, int low, int high) {
-  const double significand = std::ldexp(static_cast<double>(random.bits() >> 11), -53);
+  const double significand = static_cast<double>(random.bits() >> 11) * 0x1p-53;
   const int exponent = static_cast<int>(random.in(low, high));
-  return signed_unit(random) * std::ldexp(1 + significand, exponent);
+  return signed_unit(random) * (1 + significand) * power_of_two(exponent);
 }
 
 // ---------------------------------------------------------------- any type
@@ -47,9 +46,7 @@ void fill_integers(Problem& p, Random& random, uint32_t, int) {
 // overflow and underflow.
 void fill_encodings(Problem& p, Random& random, uint32_t, int) {
   for (Panel* panel : {&p.lhs, &p.rhs, &p.out}) {
-    for (int row = 0; row < panel->rows(); ++row) {
-      for (int64_t k = 0; k < panel->depth(); ++k) panel->set_bits(row, k, random.bits());
-    }
+    panel->set_bits([&](int, int64_t) { return random.bits(); });
   }
 }
 

@@ -69,12 +69,12 @@ struct F16EachStep {
     const bool negative = std::signbit(v);
     if (std::isnan(v)) return {nan, false, 0};
     if (std::isinf(v)) return {infinite, negative, 0};
-    return {finite, negative, static_cast<int64_t>(std::ldexp(std::fabs(v), 24))};
+    return {finite, negative, static_cast<int64_t>(std::fabs(v) * 0x1p24)};
   }
   static double to(const Value& v) {
     if (v.kind == nan) return std::numeric_limits<double>::quiet_NaN();
     const double magnitude = v.kind == infinite ? std::numeric_limits<double>::infinity()
-                                                : std::ldexp(static_cast<double>(v.magnitude), -24);
+                                                : static_cast<double>(v.magnitude) * 0x1p-24;
     return v.negative ? -magnitude : magnitude;
   }
   static Value step(const Value& acc, const Value& a, const Value& b) {
@@ -259,13 +259,11 @@ bool numerics_fit(const MatmulType& type, uint32_t numerics) {
 }
 
 bool Expectation::accepts(size_t index, uint64_t actual) const {
+  if (low_.empty() && actual == bits_[index]) return true;
   const double value = decode(element_, actual);
-  if (!low_.empty()) {
-    if (std::isnan(low_[index])) return std::isnan(value);
-    return low_[index] <= value && value <= high_[index];
-  }
-  return actual == bits_[index] ||
-         (std::isnan(value) && std::isnan(decode(element_, bits_[index])));
+  if (low_.empty()) return std::isnan(value) && std::isnan(decode(element_, bits_[index]));
+  if (std::isnan(low_[index])) return std::isnan(value);
+  return low_[index] <= value && value <= high_[index];
 }
 
 std::string Expectation::describe(size_t index) const {

@@ -39,47 +39,32 @@ FloatFormat format_of(Element element) {
 // A positive finite value as units * 2^quantum, rounded to nearest even. units may reach
 // 2^precision, which carries into the next binade.
 struct Scaled {
-  uint64_t units;
+  double units;
   int quantum;
 };
 
+uint64_t bits_of_double(double value) {
+  uint64_t bits;
+  std::memcpy(&bits, &value, sizeof(bits));
+  return bits;
+}
+
+// Of formats narrower than double.
 Scaled scale(const FloatFormat& format, double magnitude) {
-  const int quantum =
-      std::max(std::ilogb(magnitude) - (format.precision - 1), format.min_quantum());
-  return {static_cast<uint64_t>(std::nearbyint(std::ldexp(magnitude, -quantum))), quantum};
+  const int exponent = static_cast<int>(bits_of_double(magnitude) >> 52) - 1023;
+  const int quantum = std::max(exponent - (format.precision - 1), format.min_quantum());
+  // From 2^52 on a double has no fraction, so the sum is the nearest integer, of two the even one.
+  constexpr double kNoFraction = 0x1p52;
+  return {magnitude * power_of_two(-quantum) + kNoFraction - kNoFraction, quantum};
 }
 
 }  // namespace
 
-static bool is_unsigned(Element element) {
-  return element == Element::u4 || element == Element::u8;
-}
-
-int64_t min_of(Element element) {
-  return is_unsigned(element) ? 0 : -(INT64_C(1) << (bits_of(element) - 1));
-}
-
-int64_t max_of(Element element) {
-  return (INT64_C(1) << (bits_of(element) - (is_unsigned(element) ? 0 : 1))) - 1;
-}
-
-void store_bits(void* array, int64_t index, int bits, uint64_t value) {
-  uint8_t* bytes = static_cast<uint8_t*>(array);
-  if (bits == 4) {
-    const int shift = static_cast<int>(index % 2) * 4;
-    uint8_t& byte = bytes[index / 2];
-    byte = static_cast<uint8_t>((byte & ~(0xF << shift)) | (value & 0xF) << shift);
-    return;
-  }
-  const int size = bits / 8;
-  for (int b = 0; b < size; ++b) bytes[index * size + b] = static_cast<uint8_t>(value >> (8 * b));
-}
-
-double decode(Element element, uint64_t bits) {
-  if (!is_float(element)) {
-    const int64_t value = static_cast<int64_t>(bits);
-    return static_cast<double>(value > max_of(element) ? value - (INT64_C(1) << bits_of(element))
-                                                       : value);
+double decode_float(Element element, uint64_t bits) {
+  if (element == Element::f64) {
+    double value;
+    std::memcpy(&value, &bits, sizeof(value));
+    return value;
   }
   const FloatFormat format = format_of(element);
   const double sign = bits & format.sign_bit() ? -1.0 : 1.0;
@@ -89,34 +74,31 @@ double decode(Element element, uint64_t bits) {
   const int exponent = static_cast<int>(magnitude >> (format.precision - 1));
   const uint64_t fraction = magnitude & (format.hidden_bit() - 1);
   const uint64_t units = exponent ? fraction | format.hidden_bit() : fraction;
-  return sign *
-         std::ldexp(static_cast<double>(units), format.min_quantum() + std::max(exponent - 1, 0));
+  return sign * static_cast<double>(units) *
+         power_of_two(format.min_quantum() + std::max(exponent - 1, 0));
 }
 
-uint64_t encode(Element element, double value) {
-  if (!is_float(element)) {
-    const uint64_t bits = static_cast<uint64_t>(static_cast<int64_t>(value));
-    return bits & ((UINT64_C(1) << bits_of(element)) - 1);
-  }
+uint64_t encode_float(Element element, double value) {
   const FloatFormat format = format_of(element);
   if (std::isnan(value)) return format.infinity() | format.hidden_bit() >> 1;
+  if (element == Element::f64) return bits_of_double(value);
   const uint64_t sign = std::signbit(value) ? format.sign_bit() : 0;
   if (std::isinf(value)) return sign | format.infinity();
   if (value == 0) return sign;
   const Scaled scaled = scale(format, std::fabs(value));
   // The hidden bit, or a carry, adds one to the exponent field by itself.
   const uint64_t magnitude =
-      scaled.units +
+      static_cast<uint64_t>(scaled.units) +
       (static_cast<uint64_t>(scaled.quantum - format.min_quantum()) << (format.precision - 1));
   return sign | std::min(magnitude, format.infinity());
 }
 
 double round_to(Element element, double value) {
-  if (std::isnan(value) || std::isinf(value) || value == 0) return value;
+  if (element == Element::f64 || !std::isfinite(value) || value == 0) return value;
   const FloatFormat format = format_of(element);
   const Scaled scaled = scale(format, std::fabs(value));
-  const double rounded = std::ldexp(static_cast<double>(scaled.units), scaled.quantum);
-  const double overflow = std::ldexp(1.0, 1 << (format.exponent_bits - 1));
+  const double rounded = scaled.units * power_of_two(scaled.quantum);
+  const double overflow = power_of_two(1 << (format.exponent_bits - 1));
   return std::copysign(rounded >= overflow ? std::numeric_limits<double>::infinity() : rounded,
                        value);
 }
@@ -140,6 +122,16 @@ std::string describe(Element element, uint64_t bits) {
   char text[64];
   std::snprintf(text, sizeof(text), "%.17g", decode(element, bits));
   return std::string(text) + " (" + hex(bits, bits_of(element)) + ")";
+}
+
+std::vector<uint8_t> random_bytes(size_t count, uint64_t seed) {
+  Random random(seed);
+  std::vector<uint8_t> bytes(count);
+  for (size_t at = 0; at < count; at += sizeof(uint64_t)) {
+    const uint64_t eight = random.bits();
+    std::memcpy(bytes.data() + at, &eight, std::min(count - at, sizeof(eight)));
+  }
+  return bytes;
 }
 
 }  // namespace uk_conformance

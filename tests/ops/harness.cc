@@ -67,13 +67,6 @@ const std::vector<PackType>& pack_types() {
   return types;
 }
 
-Bytes random_bytes(size_t count, uint64_t seed) {
-  Random random(seed);
-  Bytes bytes(count);
-  for (uint8_t& byte : bytes) byte = static_cast<uint8_t>(random.bits());
-  return bytes;
-}
-
 ::testing::AssertionResult same_bytes(const Bytes& expected, const uint8_t* actual) {
   const auto differ = std::mismatch(expected.begin(), expected.end(), actual);
   if (differ.first == expected.end()) return ::testing::AssertionSuccess();

@@ -25,6 +25,7 @@ using uk_conformance::bits_of;
 using uk_conformance::load_bits;
 using uk_conformance::MatmulType;
 using uk_conformance::Random;
+using uk_conformance::random_bytes;
 using uk_conformance::store_bits;
 
 // ---------------------------------------------------------------- CPU levels
@@ -88,7 +89,6 @@ using Bytes = std::vector<uint8_t>;
 inline size_t bytes_of(uk_index_t elements, int bits) {
   return (static_cast<size_t>(elements) * static_cast<size_t>(bits) + 7) / 8;
 }
-Bytes random_bytes(size_t count, uint64_t seed);
 
 // Fails on the first byte that differs.
 ::testing::AssertionResult same_bytes(const Bytes& expected, const uint8_t* actual);

@@ -99,6 +99,11 @@ class Tensor {
   GuardedBuffer buffer_;
 };
 
+// Of a matrix that the results may be unpacked to.
+struct MatrixSize {
+  uk_index_t rows, columns;
+};
+
 // A call with its operands filled and its result predicted.
 class Call {
  public:
@@ -134,6 +139,7 @@ class Call {
   }
 
   void run() {
+    SCOPED_TRACE(describe(case_));
     fill(row()->numerics);
     params_.lhs = lhs_.place();
     params_.rhs = rhs_.place();
@@ -142,52 +148,61 @@ class Call {
               call(uk_mmt4d, params_, {&lhs_.buffer(), &rhs_.buffer(), &out_.buffer()}));
   }
 
-  void run_and_check() {
+  // After run(): against the oracle.
+  void check_tiles() {
     SCOPED_TRACE(describe(case_));
-    run();
-    if (::testing::Test::HasFatalFailure()) return;
     Bytes expected = out_.contents;
     const int bits = bits_of(type_.out);
+    const uint8_t* const results = out_.buffer().data();
     for (uk_index_t i = 0; i < case_.m; ++i) {
       for (uk_index_t j = 0; j < case_.n; ++j) {
         const Expectation& tile = expectation(i, j, row()->numerics);
+        const uk_index_t first = out_.index(i, j * out_tile_);
         for (uk_index_t e = 0; e < out_tile_; ++e) {
-          const uk_index_t at = out_.index(i, j * out_tile_ + e);
-          const uint64_t actual = load_bits(out_.buffer().data(), at, bits);
-          ASSERT_TRUE(tile.accepts(static_cast<size_t>(e), actual))
-              << row()->symbol << " tile (" << i << ", " << j << ") row " << e / case_.tile.n0
-              << " column " << e % case_.tile.n0 << ": "
-              << uk_conformance::describe(type_.out, actual) << ", expected "
-              << tile.describe(static_cast<size_t>(e));
-          store_bits(expected.data(), at, bits, actual);
+          const uint64_t actual = load_bits(results, first + e, bits);
+          if (tile.accepts(static_cast<size_t>(e), actual)) continue;
+          FAIL() << row()->symbol << " tile (" << i << ", " << j << ") row " << e / case_.tile.n0
+                 << " column " << e % case_.tile.n0 << ": "
+                 << uk_conformance::describe(type_.out, actual) << ", expected "
+                 << tile.describe(static_cast<size_t>(e));
         }
+        copy_results(&expected, first, results, first, out_tile_);
       }
     }
-    EXPECT_TRUE(same_bytes(expected, out_.buffer().data())) << "outside of the tiles";
+    EXPECT_TRUE(same_bytes(expected, results)) << "outside of the tiles";
     EXPECT_EQ("", out_.buffer().damage_outside());
   }
 
-  // Both the tiles and, under UNPACK_OUT, the same results as a matrix of rows x columns elements.
-  void run_and_check_unpacked(uk_index_t rows, uk_index_t columns) {
+  // After run(): under UNPACK_OUT the same results are a matrix.
+  void check_matrices(const std::vector<MatrixSize>& sizes) const {
+    for (const MatrixSize& size : sizes) {
+      if (::testing::Test::HasFatalFailure()) return;
+      check_matrix(size.rows, size.columns);
+    }
+  }
+
+  // Of one tile of OUT, after run().
+  Bytes tile(uk_index_t i, uk_index_t j) const {
+    const int bits = bits_of(type_.out);
+    const uint8_t* first = out_.buffer().data() + bytes_of(out_.index(i, j * out_tile_), bits);
+    return Bytes(first, first + bytes_of(out_tile_, bits));
+  }
+
+ private:
+  void check_matrix(uk_index_t rows, uk_index_t columns) const {
     SCOPED_TRACE(describe(case_) + ", unpacked to " + std::to_string(rows) + "x" +
                  std::to_string(columns));
-    run();
-    if (::testing::Test::HasFatalFailure()) return;
-    const int bits = bits_of(type_.out);
     const uk_index_t stride = stride_for(case_.strides, columns, false);
     const Extent extent = extent_of(rows, stride, 1, 0, columns, 3, 5);
-    Bytes before = random_bytes(bytes_of(extent.elements, bits), 4);
+    Bytes before = random_bytes(bytes_of(extent.elements, bits_of(type_.out)), 4);
     Bytes expected = before;
+    const uk_index_t m0 = case_.tile.m0, n0 = case_.tile.n0;
     for (uk_index_t r = 0; r < rows; ++r) {
-      for (uk_index_t c = 0; c < columns; ++c) {
-        const uk_index_t at = extent.offset + r * stride + c;
-        const uk_index_t in_tiles = out_.index(
-            r / case_.tile.m0,
-            c / case_.tile.n0 * out_tile_ + r % case_.tile.m0 * case_.tile.n0 + c % case_.tile.n0);
-        if (accumulates()) {
-          store_bits(before.data(), at, bits, load_bits(out_.contents.data(), in_tiles, bits));
-        }
-        store_bits(expected.data(), at, bits, load_bits(out_.buffer().data(), in_tiles, bits));
+      for (uk_index_t c = 0; c < columns; c += n0) {
+        const uk_index_t run = std::min(n0, columns - c), at = extent.offset + r * stride + c;
+        const uk_index_t in_tiles = out_.index(r / m0, c / n0 * out_tile_ + r % m0 * n0);
+        if (accumulates()) copy_results(&before, at, out_.contents.data(), in_tiles, run);
+        copy_results(&expected, at, out_.buffer().data(), in_tiles, run);
       }
     }
     GuardedBuffer matrix("matrix");
@@ -204,14 +219,13 @@ class Call {
     EXPECT_EQ("", matrix.damage_outside());
   }
 
-  // Of one tile of OUT, after run().
-  Bytes tile(uk_index_t i, uk_index_t j) const {
+  void copy_results(Bytes* to, uk_index_t at, const uint8_t* from, uk_index_t first,
+                    uk_index_t count) const {
     const int bits = bits_of(type_.out);
-    const uint8_t* first = out_.buffer().data() + bytes_of(out_.index(i, j * out_tile_), bits);
-    return Bytes(first, first + bytes_of(out_tile_, bits));
+    std::memcpy(to->data() + bytes_of(at, bits), from + bytes_of(first, bits),
+                bytes_of(count, bits));
   }
 
- private:
   void fill(uint32_t numerics) {
     Random random(99);
     const DataKind kind = data_kind(numerics);
@@ -270,7 +284,21 @@ class Call {
   std::map<std::array<size_t, 3>, std::unique_ptr<Expectation>> expectations_;
 };
 
-void check(const Case& c, const uint64_t* cpu_data) { Call(c, cpu_data).run_and_check(); }
+// Against the oracle, and as matrices of these sizes, too.
+void check(const Case& c, const uint64_t* cpu_data, const std::vector<MatrixSize>& sizes = {}) {
+  Call call(c, cpu_data);
+  call.run();
+  if (::testing::Test::HasFatalFailure()) return;
+  call.check_tiles();
+  call.check_matrices(sizes);
+}
+
+// As matrices of these sizes alone: other tests have the same operands' tiles checked.
+void check_matrices(const Case& c, const uint64_t* cpu_data, const std::vector<MatrixSize>& sizes) {
+  Call call(c, cpu_data);
+  call.run();
+  call.check_matrices(sizes);
+}
 
 // Every layout, accumulator, side to overrun and kind of data, at counts of tiles from none to
 // some.
@@ -292,32 +320,26 @@ void check_small(uint32_t flags, const uk_tile_sizes_t& tile, const uint64_t* cp
   }
 }
 
-void check_unpacked(const Case& c, uk_index_t rows, uk_index_t columns, const uint64_t* cpu_data) {
-  Call(c, cpu_data).run_and_check_unpacked(rows, columns);
-}
-
 // Whole tiles, parts of the last ones, tiles beyond the matrix, and no matrix at all.
 void check_unpacked_edges(uint32_t flags, const uk_tile_sizes_t& tile, const uint64_t* cpu_data) {
   constexpr uk_index_t kCounts[][3] = {{1, 1, 1}, {2, 3, 2}, {3, 2, 5}, {1, 4, 3}, {2, 2, 0}};
   for (const auto& count : kCounts) {
     const uk_index_t m = count[0] * tile.m0, n = count[1] * tile.n0;
-    const uk_index_t sizes[][2] = {{m, n},
-                                   {m - tile.m0 / 2, n - 1},
-                                   {m - tile.m0 + 1, n},
-                                   {m, n / 2 + 1},
-                                   {m / 2, n - tile.n0 / 3},
-                                   {1, 1},
-                                   {0, n},
-                                   {m, 0}};
-    for (const auto& size : sizes) {
-      for (const Strides strides : {Strides::kDense, Strides::kLoose, Strides::kNegative}) {
-        for (const Edge edge : {Edge::start, Edge::end}) {
-          for (const uint32_t accumulate : {0u, UK_MMT4D_ACCUMULATE}) {
-            check_unpacked(
-                {flags | accumulate, count[0], count[1], count[2], tile, strides, edge, "random"},
-                size[0], size[1], cpu_data);
-            if (::testing::Test::HasFatalFailure()) return;
-          }
+    const std::vector<MatrixSize> sizes = {{m, n},
+                                           {m - tile.m0 / 2, n - 1},
+                                           {m - tile.m0 + 1, n},
+                                           {m, n / 2 + 1},
+                                           {m / 2, n - tile.n0 / 3},
+                                           {1, 1},
+                                           {0, n},
+                                           {m, 0}};
+    for (const Strides strides : {Strides::kDense, Strides::kLoose, Strides::kNegative}) {
+      for (const Edge edge : {Edge::start, Edge::end}) {
+        for (const uint32_t accumulate : {0u, UK_MMT4D_ACCUMULATE}) {
+          check_matrices(
+              {flags | accumulate, count[0], count[1], count[2], tile, strides, edge, "random"},
+              cpu_data, sizes);
+          if (::testing::Test::HasFatalFailure()) return;
         }
       }
     }
@@ -349,8 +371,8 @@ TEST_P(GenericMmt4d, UnpackedOut) {
 // Tiles for which there would be no place on the stack.
 TEST_P(GenericMmt4d, UnpackedOutOfHugeTiles) {
   const MatmulType& type = *uk_conformance::find_matmul_type(GetParam());
-  check_unpacked({type.flag | UK_MMT4D_ALLOW_GENERIC_FALLBACK, 2, 2, 1, {150, 130, 2}}, 290, 131,
-                 nullptr);
+  check_matrices({type.flag | UK_MMT4D_ALLOW_GENERIC_FALLBACK, 2, 2, 1, {150, 130, 2}}, nullptr,
+                 {{290, 131}});
 }
 
 std::vector<std::string> type_names() {
@@ -487,9 +509,11 @@ class Mmt4dOnDecoded : public Mmt4dAtLevel {
                     uint32_t accumulate, Strides strides) const {
     const uk_tile_sizes_t tile = {row.m0, row.n0, row.k0};
     const Case c = {row.flags | accumulate, m, n, k, tile, strides, Edge::end, "random"};
-    check(c, data.data());
-    if (strides == Strides::kZeroForInputs) return;
-    check_unpacked(c, m * tile.m0 - tile.m0 / 2, n * tile.n0 - 3, data.data());
+    std::vector<MatrixSize> matrices;
+    if (strides != Strides::kZeroForInputs) {
+      matrices.push_back({m * tile.m0 - tile.m0 / 2, n * tile.n0 - 3});
+    }
+    check(c, data.data(), matrices);
   }
 
   void check_few_steps(const uk_tile_row_t& row) const {
@@ -520,9 +544,9 @@ class Mmt4dOnDecoded : public Mmt4dAtLevel {
         // Rows of OUT that share sets of the caches, in two blocks.
         const uk_index_t m = uk::kLhsPanelsInSets + 1, columns = uk::kSetsBytes / 4;
         const uk_index_t n = uk::ceil_div(columns, row.n0);
-        check_unpacked(
+        check_matrices(
             {row.flags | accumulate, m, n, long_k, tile, Strides::kDense, Edge::end, "random"},
-            m * row.m0, columns, data.data());
+            data.data(), {{m * row.m0, columns}});
         const uk_index_t k = 200, panels = kBeyondCaches / (k * rhs_step_bytes(tile)) + 1;
         check_counts(row, kLhsPanels, panels, k, accumulate, Strides::kDense);
       }
@@ -624,7 +648,8 @@ TEST_P(Mmt4dTilesAtLevel, StreamingLhs) {
   const auto m_of = [&](uk_index_t k) { return kBeyondCaches / (k * step) + 1; };
   const Case lone = {
       r.flags | UK_MMT4D_ACCUMULATE, m_of(short_k), 1, short_k, r.tile, Strides::kLoose};
-  check_unpacked(lone, lone.m * r.tile.m0 - r.tile.m0 / 2, r.tile.n0 - r.tile.n0 / 2, cpu.data());
+  check_matrices(lone, cpu.data(),
+                 {{lone.m * r.tile.m0 - r.tile.m0 / 2, r.tile.n0 - r.tile.n0 / 2}});
   if (HasFatalFailure()) return;
   const uk_index_t m = m_of(long_k);
   const uk_index_t n = std::min<uk_index_t>((m * step - 1) / rhs_step_bytes(r.tile), 3);
@@ -646,12 +671,11 @@ TEST_P(Mmt4dTilesAtLevel, UnpackedOutOfBlocksOfK) {
   for (const Request& r : requests()) {
     const uk_index_t long_k = blocks_of_k(r), k = streaming_k(r), n = streaming_n(r);
     for (const uint32_t accumulate : {0u, UK_MMT4D_ACCUMULATE}) {
-      check_unpacked({r.flags | accumulate, 2, 2, long_k, r.tile}, 2 * r.tile.m0, 2 * r.tile.n0 - 1,
-                     cpu.data());
-      for (const int rows : std::set<int>{r.tile.m0, r.tile.m0 - r.tile.m0 / 2}) {
-        check_unpacked({r.flags | accumulate, 1, n, k, r.tile, Strides::kLoose}, rows,
-                       n * r.tile.n0 - 1, cpu.data());
-      }
+      check_matrices({r.flags | accumulate, 2, 2, long_k, r.tile}, cpu.data(),
+                     {{2 * r.tile.m0, 2 * r.tile.n0 - 1}});
+      const uk_index_t columns = n * r.tile.n0 - 1;
+      check_matrices({r.flags | accumulate, 1, n, k, r.tile, Strides::kLoose}, cpu.data(),
+                     {{r.tile.m0, columns}, {r.tile.m0 - r.tile.m0 / 2, columns}});
       if (HasFatalFailure()) return;
     }
   }
@@ -673,14 +697,15 @@ TEST_P(Mmt4dAbreast, FewPanels) {
           for (const Edge edge : {Edge::start, Edge::end}) {
             for (const uint32_t accumulate : {0u, UK_MMT4D_ACCUMULATE}) {
               const Case c = {row->flags | accumulate, 1, n, k, tile, strides, edge, "random"};
-              check(c, cpu.data());
-              if (strides == Strides::kZeroForInputs) continue;
+              std::vector<MatrixSize> matrices;
               for (const uk_index_t rows : std::set<uk_index_t>{tile.m0, tile.m0 - tile.m0 / 2}) {
                 for (const uk_index_t columns : std::set<uk_index_t>{
                          n * tile.n0, n * tile.n0 - 1, kPanelsAbreast * tile.n0 - 1}) {
-                  check_unpacked(c, rows, columns, cpu.data());
+                  matrices.push_back({rows, columns});
                 }
               }
+              if (strides == Strides::kZeroForInputs) matrices.clear();
+              check(c, cpu.data(), matrices);
               if (HasFatalFailure()) return;
             }
           }
@@ -745,8 +770,8 @@ TEST_P(Mmt4dOnDecodedLhs, PartsOfK) {
     ASSERT_LE(step_bytes, uk::kDecodedBytes) << row->symbol;
     ASSERT_TRUE(decodes(*row, m)) << row->symbol;
     check_counts(*row, m, n, k, UK_MMT4D_ACCUMULATE, Strides::kLoose);
-    check_unpacked({row->flags, 1, kRhsPanels, k, tile, Strides::kLoose}, row->m0 - 1,
-                   kRhsPanels * row->n0 - 1, data.data());
+    check_matrices({row->flags, 1, kRhsPanels, k, tile, Strides::kLoose}, data.data(),
+                   {{row->m0 - 1, kRhsPanels * row->n0 - 1}});
     if (HasFatalFailure()) return;
   }
 }
