@@ -56,6 +56,12 @@ if(UK_SANITIZE MATCHES "undefined")
   # make unrolled tiles four times slower to compile.
   list(APPEND UK_TILE_FLAGS -fno-sanitize=null,object-size,pointer-overflow)
 endif()
+if(UK_SANITIZE MATCHES "address")
+  if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+    # A call checks each vector access: its code beside each would take as long again to compile.
+    list(APPEND UK_TILE_FLAGS -fsanitize-address-outline-instrumentation)
+  endif()
+endif()
 
 # uk_add_isa(<arch> <isa>): every .cc of arch/<arch>/<isa>/, and every file generated for the level,
 # joins the library with that level's flags.

@@ -40,25 +40,27 @@ class Panel {
   // Calls f with the bits of a row in increasing k, without a division for each.
   template <class F>
   void for_row(int row, const F& f) const {
-    const int width = bits_of(element_);
-    for (int64_t step = 0; step < k1_; ++step) {
-      const int64_t first = (step * rows_ + row) * k0_;
-      for (int k = 0; k < k0_; ++k) f(load_bits(bytes_.data(), first + k, width));
-    }
+    with_constant_width(bits_of(element_), [&](auto width) {
+      for (int64_t step = 0; step < k1_; ++step) {
+        const int64_t first = (step * rows_ + row) * k0_;
+        for (int k = 0; k < k0_; ++k) f(load_bits(bytes_.data(), first + k, width));
+      }
+    });
   }
   double value(int row, int64_t k) const { return decode(element_, bits(row, k)); }
   // Sets all to what f(row, k) returns, in the order of memory.
   template <class F>
   void set_bits(const F& f) {
-    const int width = bits_of(element_);
-    int64_t at = 0;
-    for (int64_t step = 0; step < k1_; ++step) {
-      for (int row = 0; row < rows_; ++row) {
-        for (int k = 0; k < k0_; ++k) {
-          store_bits(bytes_.data(), at++, width, f(row, step * k0_ + k));
+    with_constant_width(bits_of(element_), [&](auto width) {
+      int64_t at = 0;
+      for (int64_t step = 0; step < k1_; ++step) {
+        for (int row = 0; row < rows_; ++row) {
+          for (int k = 0; k < k0_; ++k) {
+            store_bits(bytes_.data(), at++, width, f(row, step * k0_ + k));
+          }
         }
       }
-    }
+    });
   }
 
  private:

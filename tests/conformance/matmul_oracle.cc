@@ -117,12 +117,11 @@ struct F16EachStep {
 // Row-major [rows][depth].
 template <class Arithmetic>
 std::vector<typename Arithmetic::Value> values_of(const Panel& panel) {
-  std::vector<typename Arithmetic::Value> values;
-  values.reserve(static_cast<size_t>(panel.rows() * panel.depth()));
+  const Element element = panel.element();
+  std::vector<typename Arithmetic::Value> values(static_cast<size_t>(panel.rows() * panel.depth()));
+  auto* value = values.data();
   for (int row = 0; row < panel.rows(); ++row) {
-    panel.for_row(row, [&](uint64_t bits) {
-      values.push_back(Arithmetic::from(decode(panel.element(), bits)));
-    });
+    panel.for_row(row, [&](uint64_t bits) { *value++ = Arithmetic::from(decode(element, bits)); });
   }
   return values;
 }

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cstring>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 namespace uk_conformance {
@@ -80,6 +81,16 @@ inline void store_bits(void* array, int64_t index, int bits, uint64_t value) {
   if (bits == 16) store(static_cast<uint16_t>(value));
   if (bits == 32) store(static_cast<uint32_t>(value));
   if (bits == 64) store(value);
+}
+
+// Calls f with the width as a constant, for loops over elements.
+template <class F>
+void with_constant_width(int bits, const F& f) {
+  if (bits == 4) f(std::integral_constant<int, 4>());
+  if (bits == 8) f(std::integral_constant<int, 8>());
+  if (bits == 16) f(std::integral_constant<int, 16>());
+  if (bits == 32) f(std::integral_constant<int, 32>());
+  if (bits == 64) f(std::integral_constant<int, 64>());
 }
 
 // Of the exponents of normal numbers.

@@ -241,32 +241,35 @@ class Call {
   // The definition in ukernel.h: each place of each tile is an element of the matrix or padding.
   Bytes expected() const {
     const Case& c = case_;
-    const int bits = c.type.bits;
     const Strides m = c.matrix_strides(), t = c.tiles_strides();
-    Bytes out = c.op == UK_OP_PACK ? tiles_ : matrix_;
-    for (uk_index_t o0 = 0; o0 < c.outer0(); ++o0) {
-      for (uk_index_t o1 = 0; o1 < c.outer1(); ++o1) {
-        for (uk_index_t t0 = 0; t0 < c.tile0; ++t0) {
-          for (uk_index_t t1 = 0; t1 < c.tile1; ++t1) {
-            const uk_index_t row =
-                (c.transposes_outer() ? o1 : o0) * c.rows() + (c.transposes_inner() ? t1 : t0);
-            const uk_index_t column =
-                (c.transposes_outer() ? o0 : o1) * c.columns() + (c.transposes_inner() ? t0 : t1);
-            const bool is_element = row < c.size0 && column < c.size1;
-            const uk_index_t place =
-                tiles_extent_.offset + o0 * t.stride0 + o1 * t.stride1 + t0 * c.tile1 + t1;
-            const uk_index_t element = matrix_extent_.offset + row * m.stride0 + column * m.stride1;
-            if (c.op == UK_OP_PACK) {
-              const uint64_t value =
-                  is_element ? load_bits(matrix_.data(), element, bits) : c.padding;
-              store_bits(out.data(), place, bits, low_bits(value, bits));
-            } else if (is_element) {
-              store_bits(out.data(), element, bits, load_bits(tiles_.data(), place, bits));
+    const bool packs = c.op == UK_OP_PACK;
+    const bool swaps_outer = c.transposes_outer(), swaps_inner = c.transposes_inner();
+    Bytes out = packs ? tiles_ : matrix_;
+    uk_conformance::with_constant_width(c.type.bits, [&](auto bits) {
+      const uint64_t padding = low_bits(c.padding, bits);
+      for (uk_index_t o0 = 0; o0 < c.outer0(); ++o0) {
+        for (uk_index_t o1 = 0; o1 < c.outer1(); ++o1) {
+          const uk_index_t first_row = (swaps_outer ? o1 : o0) * c.rows();
+          const uk_index_t first_column = (swaps_outer ? o0 : o1) * c.columns();
+          uk_index_t place = tiles_extent_.offset + o0 * t.stride0 + o1 * t.stride1;
+          for (uk_index_t t0 = 0; t0 < c.tile0; ++t0) {
+            for (uk_index_t t1 = 0; t1 < c.tile1; ++t1, ++place) {
+              const uk_index_t row = first_row + (swaps_inner ? t1 : t0);
+              const uk_index_t column = first_column + (swaps_inner ? t0 : t1);
+              const uk_index_t element =
+                  matrix_extent_.offset + row * m.stride0 + column * m.stride1;
+              const bool is_element = row < c.size0 && column < c.size1;
+              if (packs) {
+                store_bits(out.data(), place, bits,
+                           is_element ? load_bits(matrix_.data(), element, bits) : padding);
+              } else if (is_element) {
+                store_bits(out.data(), element, bits, load_bits(tiles_.data(), place, bits));
+              }
             }
           }
         }
       }
-    }
+    });
     return out;
   }
 
