@@ -210,8 +210,8 @@ case $command in
     ;;
   clang)
     require build clang
-    # The ops, by Clang, are tested under the sanitizers.
-    run_tests clang --label-exclude '^(python|ops_test)$'
+    # The ops and the benchmarks, by Clang, are tested under the sanitizers.
+    run_tests clang --label-exclude '^(python|ops_test|bench-smoke)$'
     ;;
   tsan)
     require build clang

@@ -48,6 +48,7 @@ class Panel {
     });
   }
   double value(int row, int64_t k) const { return decode(element_, bits(row, k)); }
+
   // Sets all to what f(row, k) returns, in the order of memory.
   template <class F>
   void set_bits(const F& f) {

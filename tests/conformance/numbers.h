@@ -39,10 +39,11 @@ constexpr int bits_of(Element element) {
 }
 constexpr bool is_float(Element element) { return element >= Element::f16; }
 
-// The smallest and largest integer of an integer type.
 constexpr bool is_unsigned(Element element) {
   return element == Element::u4 || element == Element::u8;
 }
+
+// The smallest and largest integer of an integer type.
 constexpr int64_t min_of(Element element) {
   return is_unsigned(element) ? 0 : -(INT64_C(1) << (bits_of(element) - 1));
 }
