@@ -797,10 +797,15 @@ TEST_P(Mmt4dOnDecodedLhs, StreamingRhs) {
   }
 }
 
+// All of it for one tile of each type, as the walk is the same for all; for one of few rows, as the
+// oracle takes its time.
 TEST_P(Mmt4dOnDecodedRhs, BlocksOfKAndOut) {
   UK_SKIP_WITHOUT_LEVEL(GetParam().isa);
+  bool had_all = false;
   for (const uk_tile_row_t* row : rows_that(takes_decoded_rhs, GetParam())) {
-    check_blocks_of_k_and_out(*row, uk::on_decoded_rhs_of_row(*row)->operand, row->m0 <= 6);
+    const bool all = row->m0 <= 6 && !had_all;
+    had_all |= all;
+    check_blocks_of_k_and_out(*row, uk::on_decoded_rhs_of_row(*row)->operand, all);
     if (HasFatalFailure()) return;
   }
 }
