@@ -649,12 +649,14 @@ class LhsStage:
 
 
 _REGISTERS_OF_ROW_SUMS = 3  # beside the sums: a vector of rows, what a sum needs in between, a constant
+_USUAL_STEPS = 64  # for which one vector more a step costs as much as so many lanes in the end
 
 
 class RowSums:
     """Sums of the rows of the LHS as it lies in memory. So many steps at a time that they fill whole
-    vectors: a lane then always belongs to the same row. Where these are more vectors than registers, step by
-    step, and only as many of its vectors at a time."""
+    vectors: a lane then always belongs to the same row. But of whole vectors all lanes are added up in the end, one
+    by one: where they would have many, each step fills its own, the last one in part. Where these are more vectors
+    than registers, only as many of them at a time."""
 
     def __init__(self, plan: Plan) -> None:
         self.plan, self.p = plan, plan.primitive
@@ -664,9 +666,13 @@ class RowSums:
         self.period_vectors = self.step_bytes * self.period_steps // self.size
         # Sums in flight: of dots, one waits five cycles for the last one into its register.
         wanted = 8 if self.p.row_sums_cost.total == 1 else 4
-        self.step_by_step = self.period_vectors > self.p.isa.registers - _REGISTERS_OF_ROW_SUMS
-        if self.step_by_step:
-            self.period_steps, self.period_vectors = 1, -(-self.step_bytes // self.size)
+        step_vectors = -(-self.step_bytes // self.size)
+        most_vectors = self.p.isa.registers - _REGISTERS_OF_ROW_SUMS
+        lanes_saved = (self.period_vectors - step_vectors) * self.size // 4
+        vectors_added = step_vectors - self.step_bytes / self.size  # by a step
+        if self.period_vectors > most_vectors or lanes_saved > _USUAL_STEPS * vectors_added:
+            self.period_steps, self.period_vectors = 1, step_vectors
+        self.step_by_step = self.period_vectors > most_vectors
         self.periods = 1
         while not self.step_by_step and self.periods * self.period_vectors < wanted:
             self.periods *= 2
@@ -690,11 +696,20 @@ class RowSums:
 
     def pieces(self, steps: int) -> list[tuple[str, str]]:
         """Loads, and sums with what they load."""
-        return [self.piece(vector, steps) for vector in range(-(-steps * self.step_bytes // self.size))]
+        period_bytes = self.period_steps * self.step_bytes
+        found = []
+        for first in range(0, steps * self.step_bytes, period_bytes):
+            end = min(first + period_bytes, steps * self.step_bytes)
+            found += [self._piece(len(found) + number, at, min(self.size, end - at))
+                      for number, at in enumerate(range(first, end, self.size))]
+        return found
 
-    def piece(self, vector: int, steps: int = 1) -> tuple[str, str]:
+    def piece(self, vector: int) -> tuple[str, str]:
+        """The same of a vector of one step."""
         at = vector * self.size
-        size = min(self.size, steps * self.step_bytes - at)
+        return self._piece(vector, at, min(self.size, self.step_bytes - at))
+
+    def _piece(self, vector: int, at: int, size: int) -> tuple[str, str]:
         load = f"load_{self.size * 8}<{size}>({_offset('from', at)})"
         assert self.p.row_sums is not None
         sum = self.p.row_sums.format(sums=f"sums_{vector}", x=f"rows_{vector}")
@@ -710,6 +725,11 @@ class RowSums:
     @cached_property
     def row_lanes(self) -> int:
         return self.plan.units * self.p.lhs_unit_bytes // 4
+
+    @cached_property
+    def lanes(self) -> int:
+        """Of the vectors of a period, the first ones: all that belong to rows."""
+        return self.period_steps * self.plan.tile.m0 * self.row_lanes
 
 
 # ---------------------------------------------------------------- a tile
@@ -752,8 +772,7 @@ class TileSource:
             return f"sum_rows_ahead(row_sums, {panel}, {steps})"
         assert self.p.panel_row_sums is not None
         bits = 8 * self.p.isa.vector_bytes
-        sums = self.p.panel_row_sums.format(rows=self.plan.tile.m0, panel=panel,
-                                            bytes=f"{steps} * {self.panel_step}")
+        sums = self.p.panel_row_sums.format(rows=self.plan.tile.m0, panel=panel, steps=steps)
         return f"store_{bits}<{bits // 8}>(row_sums, {self.p.acc_to_int.format(x=sums)})"
 
     @cached_property

@@ -389,7 +389,7 @@ def _integer_primitives(isa: Isa) -> list[Primitive]:
                            "registers": 1, "decode_constants": 1}  # sign bits
                     if isa is AVX512_VNNI and kind.name == "s8s8s32":
                         dot |= {"block_row_sums": "sum_rows<{rows}>({sums}, {p})",
-                                "panel_row_sums": "sum_panel<{rows}>({panel}, {bytes})",
+                                "panel_row_sums": "sum_panel<{rows}>({panel}, {steps})",
                                 "registers": 2}  # sign bits, sums
             elif isa is SSE2 and kind.lhs == "u8":
                 dot["registers"] += 1  # a zero, with which bytes are widened

@@ -211,7 +211,7 @@ class Primitive:
     row_sums_cost: Cost = Cost()
     # {sums}, {rows}, {p}: likewise of that many rows of one unit each, that of row i to lane i.
     block_row_sums: str | None = None
-    # {rows}, {panel}, {bytes}: likewise of a panel of them, if a vector holds those of several steps.
+    # {rows}, {panel}, {steps}: likewise of a panel of them, of no more rows than lanes.
     panel_row_sums: str | None = None
     subtract: str | None = None  # {a}, {b}: accumulators, with row_sums
     add: str | None = None  # {a}, {b}: accumulators, where the order of the sum is free

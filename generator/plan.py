@@ -314,10 +314,11 @@ class Plan:
 
     @cached_property
     def sums_panel(self) -> bool:
-        """Whether a vector of the LHS holds the rows of several steps, and there is a way to sum those."""
+        """Whether there is a way to sum rows ahead of the dots, of any number, and they are: for an op, or as a
+        vector of the LHS holds those of several steps."""
         p = self.primitive
-        return (p.panel_row_sums is not None and self.units == 1
-                and self.tile.m0 < p.lanes and p.lanes % self.tile.m0 == 0)
+        holds_steps = self.tile.m0 < p.lanes and p.lanes % self.tile.m0 == 0
+        return p.panel_row_sums is not None and self.units == 1 and (self.shares_row_sums or holds_steps)
 
     @cached_property
     def shares_row_sums(self) -> bool:

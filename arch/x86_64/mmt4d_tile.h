@@ -29,11 +29,8 @@
 //   kSumsRows                   whether dots add a multiple of their row's sum to each result, to
 //                               be taken off: a lane for each row of the tile, started by zero,
 //   sum_rows<Rows>(sums, rows)  adds what a k step's rows at `rows` bring,
-//   sum_panel<Rows>(lhs, k1)    is all that a panel's steps bring, which the K loop asks of rows of
-//                               which a vector holds several steps,
-//   sum_whole_panel<Rows>(lhs, k1)  is the same of any rows,
-//   subtract_sums(acc, sums)    takes it from a block's accumulators, from the lanes in memory that
-//                               are its rows'
+//   sum_panel<Rows>(lhs, k1)    is all that a panel's steps bring,
+//   subtract_sum(acc, sum)      takes it from the accumulators of a row, from its lane in memory
 //   kKnowsSums                  whether these lanes are in the context already
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions; see LICENSE.
@@ -495,9 +492,11 @@ UK_INLINE void block(char* out, uk_index_t row_bytes, const char* lhs, const cha
     }
   }
   constexpr int kLaneBytes = sizeof(typename P::Acc) / P::kLanes;
-  if constexpr (P::kSumsRows) P::subtract_sums(acc, sums + kRow * kLaneBytes);
   UK_UNROLL for (int i = 0; i < kRows; ++i) {
     if (i > 0) out = next_row(out, row_bytes);
+    // Beside the row's stores: GCC would load the sums of all rows first, for which there are no
+    // registers.
+    if constexpr (P::kSumsRows) P::subtract_sum(acc[i], sums + (kRow + i) * kLaneBytes);
     UK_UNROLL for (int j = 0; j < kVectors; ++j) P::store_out(out_at(out, j), acc[i][j]);
   }
 }
@@ -685,7 +684,7 @@ UK_INLINE void tile_of_decoded_rhs(void* out, const void* lhs, const void* rhs, 
   }
   if constexpr (P::kSumsRows) {
     if (context.fills_row_sums) {
-      const auto sums = P::template sum_whole_panel<M0>(static_cast<const char*>(lhs), k1);
+      const auto sums = P::template sum_panel<M0>(static_cast<const char*>(lhs), k1);
       __builtin_memcpy(context.row_sums, &sums, sizeof(sums));
     }
   }

@@ -28,32 +28,36 @@ UK_INLINE __m512i sum_rows(__m512i sums, const char* rows) {
   }
 }
 
-// The same of all rows of a panel, a vector at a time. Lane i of a vector belongs to row i % Rows,
-// and so it does in the result. Four sums are under way at a time, for each takes its next dot
-// after four cycles.
+// The same of all rows of a panel: where a vector holds those of several steps, a vector at a time.
+// Lane i of it belongs to row i % Rows, and so it does in the result; of the other lanes nobody
+// asks. Four sums are under way at a time, for each takes its next dot after four or five cycles.
 template <int Rows>
-UK_INLINE __m512i sum_panel(const char* panel, uk_index_t bytes) {
-  static_assert(Rows < 16 && 16 % Rows == 0, "a vector holds the rows of whole steps");
+UK_INLINE __m512i sum_panel(const char* panel, uk_index_t steps) {
+  constexpr bool kHoldsSteps = Rows < 16 && 16 % Rows == 0;
+  constexpr int kBytes = kHoldsSteps ? 64 : 4 * Rows;
   const __m512i zero = _mm512_setzero_si512();
   __m512i sums[4] = {zero, zero, zero, zero};
-  for (; bytes >= 256; bytes -= 256, panel += 256) {
+  uk_index_t bytes = steps * Rows * 4;
+  for (; bytes >= 4 * kBytes; bytes -= 4 * kBytes, panel += 4 * kBytes) {
     UK_UNROLL for (int i = 0; i < 4; ++i) {
-      sums[i] = _mm512_dpbusd_epi32(sums[i], sign_bits(), _mm512_loadu_si512(panel + 64 * i));
+      sums[i] = sum_rows<kBytes / 4>(sums[i], panel + i * kBytes);
     }
   }
   // Apart from what follows: GCC would keep them in other registers for it, moving them every turn.
   UK_UNROLL for (int i = 0; i < 4; ++i) sums[i] = in_order(sums[i]);
-  for (; bytes > 0; bytes -= 64, panel += 64) {
-    const __mmask64 there = ~UINT64_C(0) >> (bytes < 64 ? 64 - bytes : 0);
+  for (; bytes > 0; bytes -= kBytes, panel += kBytes) {
+    const __mmask64 there = ~UINT64_C(0) >> (bytes < kBytes ? 64 - bytes : 64 - kBytes);
     sums[0] = _mm512_dpbusd_epi32(sums[0], sign_bits(), _mm512_maskz_loadu_epi8(there, panel));
   }
   __m512i sum =
       _mm512_add_epi32(_mm512_add_epi32(sums[0], sums[1]), _mm512_add_epi32(sums[2], sums[3]));
-  // The halves, the quarters, and so on, each added to its neighbour.
-  if constexpr (Rows <= 8) sum = _mm512_add_epi32(sum, _mm512_shuffle_i32x4(sum, sum, 0x4E));
-  if constexpr (Rows <= 4) sum = _mm512_add_epi32(sum, _mm512_shuffle_i32x4(sum, sum, 0xB1));
-  if constexpr (Rows <= 2) sum = _mm512_add_epi32(sum, _mm512_shuffle_epi32(sum, _MM_PERM_BADC));
-  if constexpr (Rows <= 1) sum = _mm512_add_epi32(sum, _mm512_shuffle_epi32(sum, _MM_PERM_CDAB));
+  if constexpr (kHoldsSteps) {
+    // The halves, the quarters, and so on, each added to its neighbour.
+    if constexpr (Rows <= 8) sum = _mm512_add_epi32(sum, _mm512_shuffle_i32x4(sum, sum, 0x4E));
+    if constexpr (Rows <= 4) sum = _mm512_add_epi32(sum, _mm512_shuffle_i32x4(sum, sum, 0xB1));
+    if constexpr (Rows <= 2) sum = _mm512_add_epi32(sum, _mm512_shuffle_epi32(sum, _MM_PERM_BADC));
+    if constexpr (Rows <= 1) sum = _mm512_add_epi32(sum, _mm512_shuffle_epi32(sum, _MM_PERM_CDAB));
+  }
   return sum;
 }
 

@@ -50,34 +50,12 @@ struct S8S8 : SplitSums<Avx512S32Out>, Avx512DirectOperands {
   }
   template <int Rows>
   static UK_INLINE Acc sum_panel(const char* panel, uk_index_t k1) {
-    return ::sum_panel<Rows>(panel, k1 * Rows * kLhsBytes);
+    return ::sum_panel<Rows>(panel, k1);
   }
-  template <int Rows>
-  static UK_INLINE Acc sum_whole_panel(const char* panel, uk_index_t k1) {
-    if constexpr (Rows < kLanes && kLanes % Rows == 0) {
-      return sum_panel<Rows>(panel, k1);
-    } else {
-      // Four sums take turns: each takes its next dot after five cycles.
-      constexpr int kStep = Rows * kLhsBytes;
-      Acc sums[4] = {zero(), zero(), zero(), zero()};
-      for (; k1 >= 4; k1 -= 4, panel += 4 * kStep) {
-        UK_UNROLL for (int i = 0; i < 4; ++i) {
-          sums[i] = sum_rows<Rows>(sums[i], panel + i * kStep);
-        }
-      }
-      // Apart from what follows: GCC would keep them in other registers for it, moving them every
-      // turn.
-      UK_UNROLL for (int i = 0; i < 4; ++i) sums[i] = in_order(sums[i]);
-      for (; k1 > 0; --k1, panel += kStep) sums[0] = sum_rows<Rows>(sums[0], panel);
-      return add(add(sums[0], sums[1]), add(sums[2], sums[3]));
-    }
-  }
-  template <int Rows, int Vectors>
-  static UK_INLINE void subtract_sums(Acc (&acc)[Rows][Vectors], const char* sums) {
-    UK_UNROLL for (int i = 0; i < Rows; ++i) {
-      const Acc sum = _mm512_set1_epi32(load_s32(sums + 4 * i));
-      UK_UNROLL for (int j = 0; j < Vectors; ++j) acc[i][j] = _mm512_sub_epi32(acc[i][j], sum);
-    }
+  template <int Vectors>
+  static UK_INLINE void subtract_sum(Acc (&acc)[Vectors], const char* sum_of_row) {
+    const Acc sum = _mm512_set1_epi32(load_s32(sum_of_row));
+    UK_UNROLL for (int j = 0; j < Vectors; ++j) acc[j] = _mm512_sub_epi32(acc[j], sum);
   }
 };
 
