@@ -83,6 +83,7 @@ struct Step {
   uk_index_t k1;
   uint32_t flags;
   bool first, last;  // of the tile's
+  bool follows;      // the one before in the same block: OUT is in L1 or L2
 };
 
 // ---------------------------------------------------------------- operands
@@ -135,13 +136,17 @@ class DecodedRhs {
 
   uk_mmt4d_strided_tile_fn* tile(const uk_tile_row_t&) { return tile_.function; }
   void limit(const uk_mmt4d_params_t& p, const Mmt4dType& type, Mmt4dWalk* walk) {
-    walk->most_steps = kDecodedBytes / tile_.operand.step_bytes;
+    // Nobody measured parts of blocks where a core reads ahead by itself.
+    walk->has_parts = walk->small_l2 && type.rhs_bits <= 8 && !cpu_reads_ahead(p.cpu_data);
+    const uk_index_t bytes = walk->has_parts ? kDecodedPartBytes : kDecodedBytes;
+    walk->most_steps = bytes / tile_.operand.step_bytes;
     walk->most_lhs_panels = results_share_sets(p, type) ? kLhsPanelsInSets : kSummedLhsPanels;
   }
   void give(const TilesOfRhs& tiles, uk_index_t i, uk_tile_context_t* context) {
     context->decoded = rhs_;
     context->fills_decoded = i == tiles.i0;
-    context->row_sums = reinterpret_cast<char*>(row_sums_[i % kSummedLhsPanels]);
+    const uk_index_t sums = tiles.part * (tiles.i1 - tiles.i0) + i - tiles.i0;
+    context->row_sums = reinterpret_cast<char*>(row_sums_[sums]);
     context->fills_row_sums = tiles.starts_lhs;
   }
 
@@ -300,7 +305,7 @@ void for_each_step(const uk_mmt4d_params_t& p, const Mmt4dType& type, const uk_t
   if (abreast) context.rhs_panel_bytes = rhs.stride * rhs.bits / 8;
   const uk_index_t inner_panel_bytes = walk.m > 1 ? inner.stride * inner.bits / 8 : 0;
   context.prefetch_distance = walk.prefetch_distance();
-  walk.for_all_tiles([&](const TilesOfRhs& tiles) {
+  walk.for_all_tiles<AnyOperands::kDecodesRhs>([&](const TilesOfRhs& tiles) {
     const auto& [j, k, k1] = tiles.rhs;
     const char* const outer_panel = outer.panel(j, k);
     const char* const first_inner = inner.panel(tiles.i0, k);
@@ -322,7 +327,8 @@ void for_each_step(const uk_mmt4d_params_t& p, const Mmt4dType& type, const uk_t
       operands.give(tiles, i, &context);
       const char* const inner_panel = first_inner + (i - tiles.i0) * inner_panel_bytes;
       const bool is_first = k == 0, is_last = k + k1 >= p.k;
-      Step step = {fn, i, j, tiles.panels, inner_panel, outer_panel, k1, flags, is_first, is_last};
+      Step step = {fn, i,     j,        tiles.panels, inner_panel,   outer_panel,
+                   k1, flags, is_first, is_last,      tiles.part > 0};
       if (walk.exchanged) {
         std::swap(step.i, step.j);
         std::swap(step.lhs, step.rhs);
@@ -374,7 +380,7 @@ class UnpackedOut {
     // took a sixth longer where rows were 16 KiB apart.
     const bool prefetches_own = (s.flags & UK_MMT4D_PREFETCH_RHS) && context.prefetch_from == 0;
     if (out.rows == p_.m0 && out.columns == columns(s) && !prefetches_own) {
-      if (AnyOperands::kDecodesRhs && is_far_ && !(s.first && s.last)) prefetch(out);
+      if (AnyOperands::kDecodesRhs && is_far_ && !(s.first && s.last) && !s.follows) prefetch(out);
       context.out_stride = out.stride;
       return s.tile(out.first, s.lhs, s.rhs, s.k1, s.flags, context);
     }

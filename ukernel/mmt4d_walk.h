@@ -35,6 +35,7 @@ struct TilesOfRhs {
   RhsPart next = {};
   bool prefetch_rhs = false;  // of others, whether the first should fetch it beside its dots
   bool starts_lhs = false;    // the first tiles in a row with these parts of their LHS panels
+  uk_index_t part = 0;        // which of their block's parts of K, where a block has several
 };
 
 // What one of `tiles` tiles, of k1 steps each, fetches of `bytes` from `from` on.
@@ -63,6 +64,10 @@ struct Mmt4dWalk {
   // where that comes in blocks; unless 0. Where K can be split, and the latter two for m > 1, where
   // L3 does not feed tiles.
   uk_index_t most_steps = 0, most_lhs_panels = 0, out_tile_bytes = 0;
+  // Whether most_steps make a part of a block: its tiles take all parts with one RHS panel before
+  // they meet the next, and find their results in L1 or L2 in between. Where blocks are those of a
+  // small L2; read by for_all_tiles<true>.
+  bool has_parts = false;
   // Parts of K are a multiple of so many steps, which an instruction takes. So is most_steps.
   uk_index_t tile_steps = 1;
   // Whether the RHS here is a tile's LHS, and the other way round, so that no tile can prefetch it
@@ -88,19 +93,24 @@ struct Mmt4dWalk {
 
   // Calls some_tiles(TilesOfRhs) until there was each tile (i, j) of OUT, where parts of K come in
   // increasing order. Blocks of tiles keep the panels in cache. K = 0 has each tile come up too.
-  template <class SomeTiles>
+  // Small ops would notice the parts that blocks of others may have.
+  template <bool kMayHaveParts = false, class SomeTiles>
   void for_all_tiles(SomeTiles some_tiles) const {
     const bool rhs_blocks = l3_feeds && m > 1, abreast = reads_abreast();
+    const bool parts_in_block = kMayHaveParts && has_parts;
     // An RHS panel that meets one LHS panel is read once in any order: splitting K would only add
     // traffic on OUT.
     uk_index_t k_block = larger(k, 1);
     if (m > 1 && can_split_k) {
-      const uk_index_t panel_bytes = rhs_blocks ? kLongPanelBytes
-                                     : small_l2 ? kPanelBytesInSmallL2
-                                                : kPanelBytes;
+      const uk_index_t panel_bytes = rhs_blocks       ? kLongPanelBytes
+                                     : parts_in_block ? kPanelBytesOfParts
+                                     : small_l2       ? kPanelBytesInSmallL2
+                                                      : kPanelBytes;
       k_block = equal_block(k, lhs_step_bytes + rhs_step_bytes, panel_bytes, 16);
     }
-    if (most_steps > 0) k_block = smaller(k_block, equal_block(k, 1, most_steps));
+    const bool is_limited = most_steps > 0 && !parts_in_block;
+    if (is_limited) k_block = smaller(k_block, equal_block(k, 1, most_steps));
+    const uk_index_t k_parts = parts_in_block ? ceil_div(k_block, most_steps) : 1;
     uk_index_t m_block = 1, n_block = n;
     if (rhs_blocks) {
       const uk_index_t block_bytes = smaller(m * k * lhs_step_bytes, kRhsBlockBytes);
@@ -109,9 +119,10 @@ struct Mmt4dWalk {
       const uk_index_t block_bytes = small_l2 ? kLhsBlockBytesInSmallL2 : kLhsBlockBytes;
       m_block = equal_block(m, lhs_step_bytes * k_block, block_bytes);
       if (most_lhs_panels > 0) m_block = smaller(m_block, equal_block(m, 1, most_lhs_panels));
+      if (parts_in_block) m_block = smaller(m_block, equal_block(m, 1, kSummedLhsPanels / k_parts));
       // Each part of K would bring all of OUT from memory; in blocks of it all of the LHS comes
       // from there each time, so that of few parts they are larger.
-      if (m > 1 && most_steps > 0 && out_tile_bytes > 0 && k_block < k) {
+      if (m > 1 && is_limited && out_tile_bytes > 0 && k_block < k) {
         const uk_index_t most = larger(kOutBlockBytes, kOutPartsBytes / ceil_div(k, k_block));
         n_block = equal_block(n, m_block * out_tile_bytes, most);
       }
@@ -143,6 +154,7 @@ struct Mmt4dWalk {
     // the memory would idle beside the others. So all tiles of a panel fetch a part of the next. A
     // part of one that is not all of it is followed by one that does not lie behind it.
     const bool fetch_next = prefetch && (m > 1 || exchanged || k_block < k) && !rhs_blocks;
+    const uk_index_t k_part = parts_in_block ? ceil_div(k_block, k_parts) : k_block;
     // Blocks are of one LHS panel where L3 feeds tiles, else of all RHS panels, unless parts of K
     // are many; or there is one LHS panel.
     for (uk_index_t j0 = 0; j0 < n; j0 += n_block) {
@@ -152,15 +164,21 @@ struct Mmt4dWalk {
         for (uk_index_t k_from = 0; k_from == 0 || k_from < k; k_from += k_block) {
           for (uk_index_t j = j0, taken = 1; j < j1; j += taken) {
             taken = abreast && j1 - j >= kPanelsAbreast ? kPanelsAbreast : 1;
-            TilesOfRhs tiles = {{j, k_from, smaller(k_block, k - k_from)}, i0, i1, taken};
-            tiles.starts_lhs = j == j0;
-            // Only the first LHS panel finds the RHS panel in memory.
-            tiles.prefetch_rhs = prefetch && taken == 1 && !(rhs_blocks && i0 > 0);
-            if (fetch_next) {
-              tiles.fetch_next = find_next(tiles, j0, j1, k_block, &tiles.next);
-              tiles.is_fetched = i0 > 0 || k_from > 0 || j > 0;
-            }
-            some_tiles(tiles);
+            uk_index_t k_at = k_from, part = 0;
+            const uk_index_t k_to = smaller(k_from + k_block, k);
+            do {
+              TilesOfRhs tiles = {{j, k_at, smaller(k_part, k_to - k_at)}, i0, i1, taken};
+              tiles.part = part++;
+              tiles.starts_lhs = j == j0;
+              // Only the first LHS panel finds the RHS panel in memory.
+              tiles.prefetch_rhs = prefetch && taken == 1 && !(rhs_blocks && i0 > 0);
+              if (fetch_next) {
+                tiles.fetch_next = find_next(tiles, {j0, j1, k_from, k_block, k_part}, &tiles.next);
+                tiles.is_fetched = i0 > 0 || k_at > 0 || j > 0;
+              }
+              some_tiles(tiles);
+              k_at += k_part;
+            } while (kMayHaveParts && k_at < k_to);
           }
         }
       }
@@ -168,20 +186,30 @@ struct Mmt4dWalk {
   }
 
  private:
-  // In a block of RHS panels j0 ... j1 - 1; where blocks are not of one LHS panel each.
-  bool find_next(const TilesOfRhs& tiles, uk_index_t j0, uk_index_t j1, uk_index_t k_block,
-                 RhsPart* next) const {
-    *next = {tiles.rhs.j + 1, tiles.rhs.k, 0};
-    if (next->j == j1) {
-      next->j = j0;
-      next->k += k_block;
+  // RHS panels j0 ... j1 - 1, and their k_block steps from k_from on, k_part at a time.
+  struct RhsBlock {
+    uk_index_t j0, j1, k_from, k_block, k_part;
+  };
+
+  // Where blocks are not of one LHS panel each.
+  bool find_next(const TilesOfRhs& tiles, const RhsBlock& block, RhsPart* next) const {
+    *next = {tiles.rhs.j, tiles.rhs.k + block.k_part, 0};
+    uk_index_t k_to = smaller(block.k_from + block.k_block, k);
+    if (next->k >= k_to) {
+      ++next->j;
+      next->k = block.k_from;
+      if (next->j == block.j1) {
+        next->j = block.j0;
+        next->k += block.k_block;
+      }
+      if (next->k >= k) {
+        next->k = 0;
+        if (tiles.i1 == m) next->j = block.j1;  // of the next block
+        if (next->j == n) return false;         // after the last one of all
+      }
+      k_to = smaller(next->k + block.k_block, k);
     }
-    if (next->k >= k) {
-      next->k = 0;
-      if (tiles.i1 == m) next->j = j1;  // of the next block
-      if (next->j == n) return false;   // after the last one of all
-    }
-    next->k1 = smaller(k_block, k - next->k);
+    next->k1 = smaller(block.k_part, k_to - next->k);
     return true;
   }
 };

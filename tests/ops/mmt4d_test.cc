@@ -813,6 +813,28 @@ TEST_P(Mmt4dOnDecodedRhs, BlocksOfKAndOut) {
   }
 }
 
+// On a small L2: two blocks of K, each of several parts, whose sums of rows are kept apart, and
+// more LHS panels than have them all.
+TEST_P(Mmt4dOnDecodedRhs, PartsOfBlocksOfK) {
+  UK_SKIP_WITHOUT_LEVEL(GetParam().isa);
+  data[7] |= uk::kSmallL2;
+  for (const uk_tile_row_t* row : rows_that(takes_decoded_rhs, GetParam())) {
+    if (row->n0 != 32) continue;  // others have the same code around their blocks
+    const uk_tile_sizes_t tile = {row->m0, row->n0, row->k0};
+    const uk_index_t part =
+        uk::kDecodedPartBytes / uk::on_decoded_rhs_of_row(*row)->operand.step_bytes;
+    const uk_index_t block = uk::kPanelBytesOfParts / (lhs_step_bytes(tile) + rhs_step_bytes(tile));
+    ASSERT_GT(part, 0) << row->symbol;
+    const uk_index_t parts = uk::ceil_div(block, part);
+    ASSERT_GT(parts, 1) << row->symbol;
+    const uk_index_t m = std::max(kLhsPanels, uk::kSummedLhsPanels / parts + 1);
+    for (const uint32_t accumulate : {0u, UK_MMT4D_ACCUMULATE}) {
+      check_counts(*row, m, 2, block + 1, accumulate, Strides::kLoose);
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
 TEST_P(Mmt4dOnSummedRows, FewSteps) {
   UK_SKIP_WITHOUT_LEVEL(GetParam().isa);
   for (const uk_tile_row_t* row : rows_that(shares_row_sums, GetParam())) {

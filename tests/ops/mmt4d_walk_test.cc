@@ -22,7 +22,8 @@ struct Call {
 
 std::vector<TilesOfRhs> groups_of(const Mmt4dWalk& walk) {
   std::vector<TilesOfRhs> groups;
-  walk.for_all_tiles([&](const TilesOfRhs& tiles) { groups.push_back(tiles); });
+  const auto add = [&](const TilesOfRhs& tiles) { groups.push_back(tiles); };
+  walk.has_parts ? walk.for_all_tiles<true>(add) : walk.for_all_tiles(add);
   return groups;
 }
 
@@ -80,6 +81,14 @@ Mmt4dWalk in_small_l2(Mmt4dWalk walk) {
   return walk;
 }
 
+// As of a decoded RHS in such a one: several parts of K to a block.
+Mmt4dWalk in_parts_of_blocks() {
+  Mmt4dWalk walk = in_small_l2(in_blocks_each_way(true));
+  walk.most_steps = 100;
+  walk.has_parts = true;
+  return walk;
+}
+
 // Of a step that costs this much, few_rows waits for memory, takes as long itself, or has more to
 // do, or much more.
 constexpr int kCheap = 16, kModerate = 48, kDear = 100, kSlow = 200;
@@ -88,6 +97,7 @@ TEST(Mmt4dWalk, GivesEachTileAllStepsInOrder) {
   std::vector<Mmt4dWalk> walks = {
       in_blocks_each_way(true),
       in_small_l2(in_blocks_each_way(false)),
+      in_parts_of_blocks(),
       few_rows(4, kCheap, 1),
       few_rows(4, kCheap, 2),
       few_rows(4, kDear, 2),
@@ -351,8 +361,8 @@ TEST(Mmt4dWalk, FetchesForTilesOfOneRowWhereL3DoesNotFeedThem) {
 }
 
 TEST(Mmt4dWalk, FetchesEachPanelBesideTheOneBefore) {
-  for (const bool limited : {false, true}) {
-    const Mmt4dWalk walk = in_blocks_each_way(limited);
+  for (const Mmt4dWalk& walk :
+       {in_blocks_each_way(false), in_blocks_each_way(true), in_parts_of_blocks()}) {
     ASSERT_TRUE(walk.rhs_streams());
     const std::vector<TilesOfRhs> groups = groups_of(walk);
     ASSERT_LT(groups[0].i1, walk.m);
@@ -377,6 +387,38 @@ TEST(Mmt4dWalk, SaysWhereOtherPartsOfTheLhsStart) {
     const bool same =
         groups[at].i0 == groups[at - 1].i0 && groups[at].rhs.k == groups[at - 1].rhs.k;
     ASSERT_EQ(!same, groups[at].starts_lhs);
+  }
+}
+
+// Each RHS panel has all parts of a block's K before the next one, so that OUT is near; the sums of
+// rows have places for all of these.
+TEST(Mmt4dWalk, TakesAllPartsOfABlockWithOneRhsPanel) {
+  const Mmt4dWalk walk = in_parts_of_blocks();
+  const std::vector<TilesOfRhs> groups = groups_of(walk);
+  const auto starts_block = [&](size_t at) { return at == groups.size() || groups[at].part == 0; };
+  ASSERT_TRUE(starts_block(0));
+  for (size_t at = 0; at < groups.size(); ++at) {
+    const TilesOfRhs& tiles = groups[at];
+    ASSERT_LE(tiles.rhs.k1, walk.most_steps);
+    ASSERT_LE((tiles.part + 1) * (tiles.i1 - tiles.i0), kSummedLhsPanels);
+    ASSERT_EQ(tiles.rhs.j == 0, tiles.starts_lhs);
+    if (starts_block(at)) continue;
+    const TilesOfRhs& before = groups[at - 1];
+    ASSERT_EQ(before.part + 1, tiles.part);
+    ASSERT_EQ(before.rhs.j, tiles.rhs.j);
+    ASSERT_EQ(before.i0, tiles.i0);
+    ASSERT_EQ(before.rhs.k + before.rhs.k1, tiles.rhs.k);
+  }
+  // Blocks of K are as long as their panels may be, and all RHS panels meet one.
+  ASSERT_TRUE(starts_block(4));
+  uk_index_t block_steps = 0;
+  for (size_t at = 0; at < 4; ++at) block_steps += groups[at].rhs.k1;
+  EXPECT_LE(block_steps * (64 + 128), kPanelBytesOfParts);
+  EXPECT_GT(block_steps * (64 + 128), kPanelBytesOfParts / 2);
+  for (uk_index_t j = 0; j < walk.n; ++j) {
+    const TilesOfRhs& tiles = groups[static_cast<size_t>(4 * j)];
+    ASSERT_EQ(j, tiles.rhs.j);
+    ASSERT_EQ(0, tiles.rhs.k);
   }
 }
 
