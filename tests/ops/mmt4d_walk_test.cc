@@ -395,14 +395,13 @@ TEST(Mmt4dWalk, SaysWhereOtherPartsOfTheLhsStart) {
 TEST(Mmt4dWalk, TakesAllPartsOfABlockWithOneRhsPanel) {
   const Mmt4dWalk walk = in_parts_of_blocks();
   const std::vector<TilesOfRhs> groups = groups_of(walk);
-  const auto starts_block = [&](size_t at) { return at == groups.size() || groups[at].part == 0; };
-  ASSERT_TRUE(starts_block(0));
+  ASSERT_EQ(0, groups[0].part);
   for (size_t at = 0; at < groups.size(); ++at) {
     const TilesOfRhs& tiles = groups[at];
     ASSERT_LE(tiles.rhs.k1, walk.most_steps);
     ASSERT_LE((tiles.part + 1) * (tiles.i1 - tiles.i0), kSummedLhsPanels);
     ASSERT_EQ(tiles.rhs.j == 0, tiles.starts_lhs);
-    if (starts_block(at)) continue;
+    if (tiles.part == 0) continue;
     const TilesOfRhs& before = groups[at - 1];
     ASSERT_EQ(before.part + 1, tiles.part);
     ASSERT_EQ(before.rhs.j, tiles.rhs.j);
@@ -410,7 +409,7 @@ TEST(Mmt4dWalk, TakesAllPartsOfABlockWithOneRhsPanel) {
     ASSERT_EQ(before.rhs.k + before.rhs.k1, tiles.rhs.k);
   }
   // Blocks of K are as long as their panels may be, and all RHS panels meet one.
-  ASSERT_TRUE(starts_block(4));
+  ASSERT_EQ(0, groups[4].part);
   uk_index_t block_steps = 0;
   for (size_t at = 0; at < 4; ++at) block_steps += groups[at].rhs.k1;
   EXPECT_LE(block_steps * (64 + 128), kPanelBytesOfParts);
