@@ -383,8 +383,9 @@ def _cost_in_parts(row: Row, wide: bool, in_op: TileInOp, least_parts: int) -> i
     def cost_of_blocks(columns_staged: bool) -> int:
         rows, larger_blocks = divmod(tile.m0, blocks)
         all_blocks = parts * blocks
-        times_staged = (all_blocks if row.origin == "hand" and row.numerics != "exact" else  # or as dear
-                        2 if dots_nibbles_at_once and all_blocks > 1 else 1)
+        is_dear = row.origin == "hand" and row.numerics != "exact"
+        costs = dots_nibbles_at_once and (wide or lhs_bits > 8)
+        times_staged = all_blocks if is_dear else 2 if costs and all_blocks > 1 else 1
         return (parts * (larger_blocks * block_cost(rows + 1, columns_staged)
                          + (blocks - larger_blocks) * block_cost(rows, columns_staged))
                 + times_staged * rows_staging() + rows_summing()
