@@ -280,6 +280,8 @@ void for_each_step(const uk_mmt4d_params_t& p, const Mmt4dType& type, const uk_t
   if (AnyOperands::kByLhsPanels || (!kDecodes && lhs_streams(p, walk))) {
     walk = exchanged(walk, p);
   } else {
+    walk.rhs_is_far =
+        walk.rhs_bytes() >= kFarBytes && p.m * p.m0 >= kFarRows && l3_is_far(p.cpu_data);
     // Tiles that share what is decoded of an RHS panel follow each other.
     walk.l3_feeds = !AnyOperands::kDecodesRhs && (p.m > 1 || walk.reads_rhs_once()) &&
                     l3_feeds_tiles(p.cpu_data);

@@ -60,6 +60,8 @@ struct Mmt4dWalk {
   bool has_tile_abreast = false;
   // Whether blocks are those of a small L2. Read where L3 does not feed tiles.
   bool small_l2 = false;
+  // Whether an RHS that does not stream is to be fetched, too.
+  bool rhs_is_far = false;
   // The most steps of K and the most LHS panels that make a block, and what a tile of OUT takes
   // where that comes in blocks; unless 0. Where K can be split, and the latter two for m > 1, where
   // L3 does not feed tiles.
@@ -74,7 +76,8 @@ struct Mmt4dWalk {
   // for itself.
   bool exchanged = false;
 
-  bool rhs_streams() const { return n * k * rhs_step_bytes >= kStreamBytes; }
+  uk_index_t rhs_bytes() const { return n * k * rhs_step_bytes; }
+  bool rhs_streams() const { return rhs_bytes() >= kStreamBytes; }
   bool reads_rhs_once() const { return rhs_streams() && m == 1; }
   bool outruns_memory() const { return rhs_step_bytes > kMemoryBytes * step_cost; }
 
@@ -149,7 +152,7 @@ struct Mmt4dWalk {
       k_block = larger(kSideBySideBytes / rhs_step_bytes, 1);
     }
     if (tile_steps > 1) k_block = ceil_div(k_block, tile_steps) * tile_steps;
-    const bool prefetch = rhs_streams() && !runs_ahead && !waits;
+    const bool prefetch = (rhs_streams() || rhs_is_far) && !runs_ahead && !waits;
     // An RHS panel that came only when its first tile reads it would keep that tile waiting, while
     // the memory would idle beside the others. So all tiles of a panel fetch a part of the next. A
     // part of one that is not all of it is followed by one that does not lie behind it.

@@ -347,6 +347,11 @@ int least_of_levels(const uint64_t* cpu_data, int VectorUnit::*column) {
   return least > 0 ? least : 1;
 }
 
+// Nobody measured it where L2 is larger, or a core reads ahead by itself.
+bool l3_is_far(const uint64_t* cpu_data) {
+  return cpu_has_small_l2(cpu_data) && !cpu_reads_ahead(cpu_data) && !l3_feeds_tiles(cpu_data);
+}
+
 bool cpu_is_wide(const uint64_t* cpu_data) {
   for (const IsaLevel& level : kLevels) {
     if (level.vectors.wide && has_features(cpu_data, level.features, level.field7_features)) {

@@ -231,7 +231,33 @@ TEST(LeastOfLevels, CountsThoseThatSaySomething) {
   EXPECT_EQ(2, panels({"avx512_bf16"}));
   EXPECT_EQ(1, panels({"avx512_bf16", "avx_vnni"}));
 }
+
+TEST(L3, IsFarWithASmallL2UnlessTilesOrReadsKeepUp) {
+  CpuData cpu = cpu_with({"avx512_vnni"}), feeds_tiles = cpu_with({"avx512_vnni", "avx512_bf16"});
+  EXPECT_FALSE(l3_is_far(cpu.data()));
+  cpu[7] |= kSmallL2;
+  feeds_tiles[7] |= kSmallL2;
+  EXPECT_TRUE(l3_is_far(cpu.data()));
+  EXPECT_FALSE(l3_is_far(feeds_tiles.data()));
+  cpu[7] |= kReadsAhead;
+  EXPECT_FALSE(l3_is_far(cpu.data()));
+  EXPECT_FALSE(l3_is_far(nullptr));
+}
 #endif
+
+// Of several LHS panels the tiles fetch for each other, of one for themselves.
+TEST(Mmt4dWalk, FetchesAnRhsFromAFarL3) {
+  constexpr uk_index_t kStep = 32 * 4, kK = 1000, kN = kFarBytes / (kStep * kK) + 1;
+  for (const uk_index_t m : {1, 2}) {
+    Mmt4dWalk walk = in_small_l2({m, kN, kK, 16, 64, kStep, true, false, 0, 1});
+    ASSERT_FALSE(walk.rhs_streams());
+    for (const bool is_far : {false, true}) {
+      walk.rhs_is_far = is_far;
+      EXPECT_EQ(is_far && m > 1, fetches_any(walk));
+      EXPECT_EQ(is_far, calls_of(walk)[0].prefetches);
+    }
+  }
+}
 
 TEST(Mmt4dWalk, PrefetchesOnePanelOfAStreamingRhs) {
   for (const Mmt4dWalk& walk : {few_rows(4, kCheap, 1), few_rows(4, kDear, 2)}) {
