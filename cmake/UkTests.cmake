@@ -16,6 +16,16 @@ function(uk_add_python_test name script)
   set_tests_properties(${name} PROPERTIES SKIP_REGULAR_EXPRESSION "^skipped: ")
 endfunction()
 
+# uk_add_script_test(<name> <script>): likewise, of scripts alone: the same in every build, so that one has it,
+# and dev.sh leaves out its label where another compiler is what is tested.
+function(uk_add_script_test name script)
+  if(CMAKE_CROSSCOMPILING OR UK_SANITIZE)
+    return()
+  endif()
+  uk_add_python_test(${name} ${script})
+  set_tests_properties(${name} PROPERTIES LABELS python ENVIRONMENT "PYTHONPATH=${PROJECT_SOURCE_DIR}")
+endfunction()
+
 # uk_add_rejection_test(<name> <program> <arguments>...): a wrong command line of a benchmark program, which says
 # so in one line, and exits with 2.
 function(uk_add_rejection_test name program)

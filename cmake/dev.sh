@@ -171,6 +171,12 @@ run_tests() { # <preset> [<ctest's options>...]
     grep -vE '^ *([0-9]+/[0-9]+ Test .* Passed |Start +[0-9]+: )'
 }
 
+# The same under sanitizers, and what was skipped in programs that ctest runs in parts.
+run_sanitized_tests() { # <preset>
+  run_tests "$1"
+  grep -o '^\[  SKIPPED \] .* (.* ms)$' "build/$1/Testing/Temporary/LastTest.log" || true
+}
+
 sources() {
   find ukernel arch bench generator tests -name '*.h' -o -name '*.c' -o -name '*.cc' # .inc are tables
 }
@@ -202,11 +208,11 @@ case $command in
   test)
     require build clang emulator
     run_tests release
-    run_tests debug
+    run_sanitized_tests debug
     ;;
   asan)
     require build clang
-    run_tests debug
+    run_sanitized_tests debug
     ;;
   clang)
     require build clang
@@ -215,7 +221,7 @@ case $command in
     ;;
   tsan)
     require build clang
-    run_tests tsan
+    run_sanitized_tests tsan
     ;;
   mlir)
     require build mlir

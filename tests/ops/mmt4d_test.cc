@@ -528,7 +528,8 @@ class Mmt4dOnDecoded : public Mmt4dAtLevel {
   }
 
   // A longer panel than the op has decoded in its stack at a time; and if `all`, so many that OUT
-  // is in blocks, too, and an RHS too large for the caches.
+  // is in blocks, too, and an RHS too large for the caches. These take the oracle seconds, and what
+  // is in OUT at first matters to the first block of K alone.
   void check_blocks_of_k_and_out(const uk_tile_row_t& row, const uk_decoded_operand_t& operand,
                                  bool all) const {
     ASSERT_GT(operand.step_bytes, 0) << row.symbol;
@@ -537,21 +538,21 @@ class Mmt4dOnDecoded : public Mmt4dAtLevel {
     const uk_index_t long_k = uk::kDecodedBytes / operand.step_bytes + 1;
     for (const uint32_t accumulate : {0u, UK_MMT4D_ACCUMULATE}) {
       check_counts(row, kLhsPanels, 2, long_k, accumulate, Strides::kLoose);
-      if (all) {
-        const uk_index_t out_tile_bytes = uk_index_t{row.m0} * row.n0 * 4;
-        const uk_index_t out_panels = uk::kOutPartsBytes / 2 / (kLhsPanels * out_tile_bytes) + 2;
-        check_counts(row, kLhsPanels, out_panels, long_k, accumulate, Strides::kLoose);
-        // Rows of OUT that share sets of the caches, in two blocks.
-        const uk_index_t m = uk::kLhsPanelsInSets + 1, columns = uk::kSetsBytes / 4;
-        const uk_index_t n = uk::ceil_div(columns, row.n0);
-        check_matrices(
-            {row.flags | accumulate, m, n, long_k, tile, Strides::kDense, Edge::end, "random"},
-            data.data(), {{m * row.m0, columns}});
-        const uk_index_t k = 200, panels = kBeyondCaches / (k * rhs_step_bytes(tile)) + 1;
-        check_counts(row, kLhsPanels, panels, k, accumulate, Strides::kDense);
-      }
       if (HasFatalFailure()) return;
     }
+    if (!all) return;
+    const uk_index_t out_tile_bytes = uk_index_t{row.m0} * row.n0 * 4;
+    const uk_index_t out_panels = uk::kOutPartsBytes / 2 / (kLhsPanels * out_tile_bytes) + 2;
+    check_counts(row, kLhsPanels, out_panels, long_k, UK_MMT4D_ACCUMULATE, Strides::kLoose);
+    if (HasFatalFailure()) return;
+    // Rows of OUT that share sets of the caches, in two blocks.
+    const uk_index_t m = uk::kLhsPanelsInSets + 1, columns = uk::kSetsBytes / 4;
+    const uk_index_t n = uk::ceil_div(columns, row.n0);
+    check_matrices({row.flags, m, n, long_k, tile, Strides::kDense, Edge::end, "random"},
+                   data.data(), {{m * row.m0, columns}});
+    if (HasFatalFailure()) return;
+    const uk_index_t k = 200, panels = kBeyondCaches / (k * rhs_step_bytes(tile)) + 1;
+    check_counts(row, kLhsPanels, panels, k, UK_MMT4D_ACCUMULATE, Strides::kDense);
   }
 
   static constexpr uk_index_t kLhsPanels = 9;  // for which any RHS is decoded once

@@ -251,20 +251,26 @@ class Call {
         for (uk_index_t o1 = 0; o1 < c.outer1(); ++o1) {
           const uk_index_t first_row = (swaps_outer ? o1 : o0) * c.rows();
           const uk_index_t first_column = (swaps_outer ? o0 : o1) * c.columns();
-          uk_index_t place = tiles_extent_.offset + o0 * t.stride0 + o1 * t.stride1;
+          const uk_index_t tile = tiles_extent_.offset + o0 * t.stride0 + o1 * t.stride1;
           for (uk_index_t t0 = 0; t0 < c.tile0; ++t0) {
-            for (uk_index_t t1 = 0; t1 < c.tile1; ++t1, ++place) {
-              const uk_index_t row = first_row + (swaps_inner ? t1 : t0);
-              const uk_index_t column = first_column + (swaps_inner ? t0 : t1);
-              const uk_index_t element =
-                  matrix_extent_.offset + row * m.stride0 + column * m.stride1;
-              const bool is_element = row < c.size0 && column < c.size1;
+            // What lies along t1: a part of a column if transposed, else of a row.
+            const uk_index_t row = first_row + (swaps_inner ? 0 : t0);
+            const uk_index_t column = first_column + (swaps_inner ? t0 : 0);
+            const uk_index_t left = swaps_inner ? c.size0 - row : c.size1 - column;
+            const bool has_any = row < c.size0 && column < c.size1;
+            const uk_index_t elements = has_any ? std::min(left, c.tile1) : 0;
+            const uk_index_t step = swaps_inner ? m.stride0 : m.stride1;
+            const uk_index_t place = tile + t0 * c.tile1;
+            uk_index_t element = matrix_extent_.offset + row * m.stride0 + column * m.stride1;
+            for (uk_index_t t1 = 0; t1 < elements; ++t1, element += step) {
               if (packs) {
-                store_bits(out.data(), place, bits,
-                           is_element ? load_bits(matrix_.data(), element, bits) : padding);
-              } else if (is_element) {
-                store_bits(out.data(), element, bits, load_bits(tiles_.data(), place, bits));
+                store_bits(out.data(), place + t1, bits, load_bits(matrix_.data(), element, bits));
+              } else {
+                store_bits(out.data(), element, bits, load_bits(tiles_.data(), place + t1, bits));
               }
+            }
+            for (uk_index_t t1 = elements; packs && t1 < c.tile1; ++t1) {
+              store_bits(out.data(), place + t1, bits, padding);
             }
           }
         }
