@@ -41,12 +41,11 @@ uk_status_t check_buffers(const uk_mmt4d_params_t& p, const Mmt4dType& type) {
   const uk_index_t lhs_step = c.mul(p.m0, p.k0), rhs_step = c.mul(p.n0, p.k0);
   const uk_index_t lhs_panel = c.mul(p.k, lhs_step), rhs_panel = c.mul(p.k, rhs_step);
   const uk_index_t out_tile = c.mul(p.m0, p.n0), out_tiles = c.mul(p.n, out_tile);
-  c.mul(lhs_step, type.lhs_bits);  // the walk counts in bytes, also where k = 0
-  c.mul(rhs_step, type.rhs_bits);
-  c.mul(out_tile, type.out_bits);  // also where OUT is a matrix
-  // What is read in all, however the strides may let panels overlap.
-  c.mul(lhs_panel, c.mul(p.m, type.lhs_bits));
-  c.mul(rhs_panel, c.mul(p.n, type.rhs_bits));
+  // What is read in all, however the strides may let panels overlap; and of it a step, as the walk
+  // counts in bytes also where k = 0.
+  c.mul(p.k, c.mul(lhs_step, c.mul(p.m, type.lhs_bits)));
+  c.mul(p.k, c.mul(rhs_step, c.mul(p.n, type.rhs_bits)));
+  c.mul(out_tiles, c.mul(p.m, type.out_bits));  // also where OUT is a matrix
   if (c.overflowed()) return UK_STATUS_OVERFLOW;
   const Layout lhs = {p.lhs, p.lhs_offset, p.m, p.lhs_stride0, 1, 0, lhs_panel, type.lhs_bits};
   const Layout rhs = {p.rhs, p.rhs_offset, p.n, p.rhs_stride0, 1, 0, rhs_panel, type.rhs_bits};

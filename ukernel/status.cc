@@ -30,7 +30,7 @@ const char* uk_status_string(uk_status_t status) {
     case UK_STATUS_BAD_STRIDE:
       return "output strides that do not nest, so that elements could overlap";
     case UK_STATUS_OVERLAP:
-      return "output and input overlap, or one lies in gaps of the other";
+      return "output and input overlap, or one lies in inner gaps of the other";
     case UK_STATUS_NO_TILE:
       return "no tile function for this type, shape and CPU";
     case UK_STATUS_BAD_ARGUMENT:

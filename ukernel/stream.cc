@@ -86,7 +86,8 @@ void stream_lines([[maybe_unused]] const uint64_t* cpu_data, const StreamedRuns&
 }  // namespace
 
 void stream_runs(const uint64_t* cpu_data, const StreamedRuns& runs) {
-  const auto start = static_cast<uk_index_t>(reinterpret_cast<uintptr_t>(runs.out));
+  // Of a line: on Arm, addresses with a tag are negative.
+  const auto start = static_cast<uk_index_t>(reinterpret_cast<uintptr_t>(runs.out) % kLineBytes);
   if ((start | runs.stride | runs.bytes) % kLineBytes == 0) return stream_lines(cpu_data, runs);
   for (uk_index_t run = 0; run < runs.runs; ++run) {
     char* const out = runs.out + run * runs.stride;

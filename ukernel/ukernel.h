@@ -45,11 +45,13 @@ typedef enum uk_status_t {
   UK_STATUS_NULL_POINTER = 4, /* a null buffer with a non-empty extent, or null for a result */
   UK_STATUS_BAD_EXTENT = 5,   /* a negative extent, or tiles that do not cover the matrix */
   UK_STATUS_BAD_TILE_SHAPE = 6, /* a tile dimension that is zero or negative */
-  UK_STATUS_OVERFLOW = 7,       /* extents, strides or offsets reach 2^63 bytes or beyond */
+  UK_STATUS_OVERFLOW = 7,       /* extents, strides or offsets reach 2^63 bits, which is 2^60 bytes:
+                                   of all panels also where strides have them share memory */
   UK_STATUS_SPLIT_BYTE = 8,     /* four-bit elements that do not start or end on a byte, as of an
                                    odd K0 or tile1 */
   UK_STATUS_BAD_STRIDE = 9,     /* output strides that do not nest: elements could overlap */
-  UK_STATUS_OVERLAP = 10,       /* output and input overlap, or one lies in gaps of the other */
+  UK_STATUS_OVERLAP = 10,       /* output and input overlap; of a pack or unpack, gaps that its
+                                   smaller stride leaves count as occupied */
   UK_STATUS_NO_TILE = 11,       /* no tile function for this type, shape and CPU */
   UK_STATUS_BAD_ARGUMENT = 12,  /* any other argument out of range */
   UK_STATUS_UNKNOWN_LEVEL = 13, /* no ISA level of that name on this architecture */
@@ -86,8 +88,9 @@ const char* uk_status_string(uk_status_t status);
  * their rows into it, which takes no memory and no pass over the results. */
 #define UK_MMT4D_UNPACK_OUT 0x40000000u
 /* For tile functions only; the op decides it and refuses it from callers: the RHS streams from
- * memory, so prefetch ahead of its reads, past the panel's end. The op does not where the core's
- * own prefetchers were measured to be as fast: at M of 1, and few rows that read the RHS once. */
+ * memory, or from an L3 that is slower than tiles, so prefetch ahead of its reads, past the panel's
+ * end. The op does not where the core's own prefetchers were measured to be as fast: at M of 1, and
+ * few rows that read the RHS once. */
 #define UK_MMT4D_PREFETCH_RHS 0x80000000u
 
 /* pack and unpack types: only the width matters to the copy. */
@@ -143,7 +146,8 @@ const char* uk_status_string(uk_status_t status);
  * 1.5 times as long on one RHS panel after the other as on three at a time. Nor does such a CPU
  * gain where columns of f16 or bytes are widened once for many rows, nor where a pack to memory
  * writes many rows of tiles in turns. SMALL_L2 says that a core's L2 has less than 1 MiB, or one of
- * Intel's less than 2, for which uk_mmt4d makes blocks of operands smaller. */
+ * Intel's less than 2, for which uk_mmt4d makes blocks of operands smaller, and prefetches an RHS
+ * that comes from L3. */
 #define UK_CPU_FIELD7_X86_64_AVXVNNI (UINT64_C(1) << 0)
 #define UK_CPU_FIELD7_X86_64_SLOW_AVX512BF16 (UINT64_C(1) << 1)
 #define UK_CPU_FIELD7_X86_64_AMX_PERMITTED (UINT64_C(1) << 2)

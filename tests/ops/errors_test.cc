@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "tests/ops/harness.h"
+#include "ukernel/internal.h"
 
 namespace uk_test {
 namespace {
@@ -263,6 +264,12 @@ UK_ERROR_TESTS(
     UK_CHANGE("PanelBeyondMemory", OVERFLOW, p.k = kMax / 32),
     UK_CHANGE("LhsPanelsBeyondMemory", OVERFLOW, p.lhs_stride0 = p.rhs_stride0 = 0;
               p.m = p.k = INT64_C(1) << 30),
+    // Nothing is read, but the walk counts what would be.
+    UK_CHANGE("LhsStepsBeyondMemory", OVERFLOW, p.k = 0; p.m0 = p.n0 = p.n = 1; p.k0 = INT32_MAX;
+              p.m = (INT64_C(1) << 30) + 1; p.out_stride0 = 1),
+    UK_CHANGE("UnpackedTilesBeyondMemory", OVERFLOW, unpack_out(p); p.k = 0; p.m0 = INT32_MAX;
+              p.n0 = 1 << 20; p.m = 1; p.n = 1 << 10; p.out_size0 = 1;
+              p.out_size1 = (INT64_C(1) << 30) - 1),
     UK_CHANGE("LhsStrideMax", OVERFLOW, p.lhs_stride0 = kMax),
     UK_CHANGE("LhsStrideMin", OVERFLOW, p.lhs_stride0 = kMin),
     UK_CHANGE("RhsStrideMax", OVERFLOW, p.rhs_stride0 = kMax),
@@ -642,6 +649,66 @@ TEST(UnpackIsNotAnError, TilesBesideTheMatrix) {
   ASSERT_EQ(UK_STATUS_OK, run(&beside.p));
   EXPECT_EQ(0, memcmp(apart.memory[1].data(), beside.memory[0].data() + 72 * 4, 40 * 4));
 }
+
+// ---------------------------------------------------------------- tags
+
+#if defined(__aarch64__)
+// What these cores ignore in an address. With the upper one it is negative as a number.
+constexpr uint64_t kTags[] = {0x34, 0xB4};
+
+template <class T>
+T* tagged(T* pointer, uint64_t tag) {
+  return reinterpret_cast<T*>(reinterpret_cast<uint64_t>(pointer) | tag << 56);
+}
+
+TEST(TaggedAddresses, AreThoseOfTheSameMemory) {
+  for (const uint64_t tag : kTags) {
+    Mmt4d plain = valid_mmt4d(UK_MMT4D_TYPE_F32F32F32), v = valid_mmt4d(UK_MMT4D_TYPE_F32F32F32);
+    ASSERT_EQ(UK_STATUS_OK, run(&plain.p));
+    v.p.lhs = tagged(v.p.lhs, tag);
+    v.p.rhs = tagged(v.p.rhs, tag);
+    void* const out = v.p.out;
+    v.p.out = tagged(const_cast<void*>(v.p.lhs), tag ^ 0xFF);
+    expect_refused(v, UK_STATUS_OVERLAP);
+    v.p.out = tagged(out, tag);
+    ASSERT_EQ(UK_STATUS_OK, run(&v.p));
+    EXPECT_EQ(plain.memory, v.memory);
+  }
+}
+
+// Rows of tiles that start within lines.
+TEST(TaggedAddresses, OfOutputsThatAreStreamed) {
+  constexpr uk_index_t kRows = 1030, kColumns = uk::kStreamedCopyBytes / 4 / kRows / 8 * 8 + 16;
+  const Bytes in = random_bytes(kRows * kColumns * 4, 1);
+  const CpuData cpu = host_cpu_data();
+  const auto packed = [&](const auto& address) {
+    Bytes out(kRows * (kColumns + 1) * 4 + 4);
+    uk_pack_params_t p = {};
+    p.struct_size = sizeof(p);
+    p.flags = UK_PACK_TYPE_F32;
+    p.cpu_data = cpu.data();
+    p.in = address(in.data());
+    p.in_stride0 = kColumns;
+    p.in_stride1 = 1;
+    p.in_size0 = kRows;
+    p.in_size1 = kColumns;
+    p.out = address(out.data());
+    p.out_offset = 1;
+    p.out_size0 = kRows;
+    p.out_size1 = kColumns / 8;
+    p.out_size2 = 1;
+    p.out_size3 = 8;
+    p.out_stride0 = kColumns + 1;
+    p.out_stride1 = 8;
+    EXPECT_EQ(UK_STATUS_OK, uk_pack(&p));
+    return out;
+  };
+  const Bytes plain = packed([](auto* pointer) { return pointer; });
+  for (const uint64_t tag : kTags) {
+    EXPECT_EQ(plain, packed([&](auto* pointer) { return tagged(pointer, tag); }));
+  }
+}
+#endif
 
 }  // namespace
 }  // namespace uk_test
