@@ -56,6 +56,8 @@ if(NOT result MATCHES "^[0-9]+$")  # no exit status, but why there is none
   message(FATAL_ERROR "UK_PYTHON, ${UK_PYTHON}, cannot be run: ${result}")
 elseif(NOT result EQUAL 0)
   message(FATAL_ERROR "The tiles of UK_GENERATE could not be generated. ${error}")
+elseif(error)  # tiles of another level than UK_EXTRA_TILES asks for
+  message(STATUS "${error}")
 endif()
 # Which they are: in a directory that others use too, the rest is not this build's.
 file(STRINGS ${UK_GENERATED_DIR}/${UK_ARCH}/stamp UK_GENERATED_SOURCES REGEX "^[a-z0-9_]+/.*[.]cc$")

@@ -490,14 +490,15 @@ def _one_at_a_time(directory: Path) -> Iterator[None]:
         os.close(handle)
 
 
-def _symbols_of_library(options: Options) -> Iterator[str]:
-    if options.table:
+def symbols_of_library(arch: str, table: Path | None) -> set[str]:
+    """Of what the library's own build generates, and with a table also of what is there by hand."""
+    if table:
         from generator.tiles_json import read_rows
-        rows = read_rows(options.table, options.arch)
+        rows = read_rows(table, arch)
     else:
         from generator.tiles import generated_rows
-        rows = generated_rows(options.arch)
-    return (row.tile.symbol for row in rows)
+        rows = generated_rows(arch)
+    return {row.tile.symbol for row in rows}
 
 
 def tiles_to_make(options: Options, answers: dict[Request, Answer]) -> dict[str, Answer]:
@@ -505,7 +506,7 @@ def tiles_to_make(options: Options, answers: dict[Request, Answer]) -> dict[str,
     wanted = {a.tile.symbol: a for a in sorted(answers.values(), key=lambda a: a.tile.symbol)
               if options.self_contained or a.origin == "generated"}
     if options.without_grid:
-        for symbol in _symbols_of_library(options):
+        for symbol in symbols_of_library(options.arch, options.table):
             wanted.pop(symbol, None)
     return wanted
 

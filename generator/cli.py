@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import NoReturn
 
 from generator import library, signals
-from generator.build import INDEX, SUFFIX, Options, build, default_compiler, load_emit, source
+from generator.build import (INDEX, SUFFIX, Options, build, default_compiler, load_emit, source,
+                             symbols_of_library)
 from generator.isas import primitives
 from generator.library import HandRow
-from generator.model import RequestError, Tile
+from generator.model import ARCHS, RequestError, Tile
 from generator.requests import (Answer, Asked, Request, find_answer, make_request, parse_line,
                                 read_manifests)
 from generator.select import choose_primitive
@@ -22,16 +23,26 @@ from generator.select import choose_primitive
 EXIT_ERROR = 2
 
 
+def _one_line(message: str) -> str:
+    """Names of files and compilers may have several."""
+    return message.replace("\n", "\\n")
+
+
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """One line, without the usage."""
-        self.exit(EXIT_ERROR, f"{self.prog}: {message}; --help lists the options\n")
+        self.exit(EXIT_ERROR, f"{self.prog}: {_one_line(message)}; --help lists the options\n")
 
 
 def _jobs(text: str) -> int:
     if not re.fullmatch("0*[1-9][0-9]{0,8}", text):
         raise argparse.ArgumentTypeError(f"{library.quoted(text)} is not a number of jobs")
     return int(text)
+
+
+def _default_jobs() -> int:
+    """Where Python knows of no affinity, there is none."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _default_cache() -> Path:
@@ -45,13 +56,15 @@ def _default_cache() -> Path:
 def _parser(command: str) -> argparse.ArgumentParser:
     parser = _Parser(prog="generator", description="Tile functions on request.")
     commands = parser.add_subparsers(dest="command", required=True, parser_class=_Parser)
-    arch = {"default": "x86_64", "choices": library.ARCHS}
+    arch = {"default": "x86_64", "choices": ARCHS}
     manifest = {"nargs": "+", "action": "extend", "required": True, "type": library.named, "metavar": "FILE",
                 "help": "requests, one a line: 'mmt4d s8s8s32 12x32x4 avx512_vnni [f32acc]', "
                         "'pack x32 8x1 [t] avx2_fma', '# comment', or JSON objects with the members "
                         "op, type, shape, level, f32acc, t"}
 
-    tile = commands.add_parser("tile", help="print the C++ source of an mmt4d tile")
+    prints = "print the C++ source of an mmt4d tile"
+    tile = commands.add_parser("tile", help=prints, description=f"{prints[0].upper()}{prints[1:]}; build --emit cpp "
+                               "writes those of pack and unpack tiles, too.")
     tile.add_argument("type", help="s8s4s32")
     tile.add_argument("shape", help="M0xN0xK0")
     tile.add_argument("level", help="avx512_vnni")
@@ -116,6 +129,8 @@ def _parser(command: str) -> argparse.ArgumentParser:
     explain = commands.add_parser("explain", help=says, description=f"{says[0].upper()}{says[1:]}.")
     explain.add_argument("--manifest", **manifest)
     explain.add_argument("--arch", **arch)
+    explain.add_argument("--table", type=library.named_path, metavar="FILE",
+                         help="tiles.json of the library, where its build was given other tiles")
     explain.set_defaults(run=_explain)
 
     if command not in ("build", "link"):  # a cached one has no time to import what it does not use
@@ -129,7 +144,7 @@ def _parser(command: str) -> argparse.ArgumentParser:
 
 
 def _add_compiler_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--jobs", type=_jobs, default=len(os.sched_getaffinity(0)), metavar="N",
+    parser.add_argument("--jobs", type=_jobs, default=_default_jobs(), metavar="N",
                         help="compilers at a time; as many as CPUs by default")
     parser.add_argument("--cc", type=library.named, metavar="CC",
                         help="compiler, also with arguments: 'ccache clang++'; by default $CXX or c++, for the "
@@ -203,31 +218,39 @@ def _library(arguments: argparse.Namespace) -> None:
             request = parse_line(text)
             if not request:
                 raise RequestError("it is not a request")
-            extra.append(find_answer(request.tile(arguments.arch)).tile)
+            extra.append(find_answer(request.tile(arguments.arch)))
         except RequestError as error:
             raise RequestError(f"{library.quoted(text)}: {error}") from None
     asked = read_manifests(arguments.manifest)
-    extra += [answer.tile for answer in _answers(asked, arguments.arch).values()]
+    extra += _answers(asked, arguments.arch).values()
     load_emit()  # says so where Jinja2 is missing
     from generator.library_build import write_library_sources
-    write_library_sources(arguments.arch, extra, arguments.out.absolute())
+    write_library_sources(arguments.arch, [answer.tile for answer in extra], arguments.out.absolute())
+    for answer in extra:
+        if answer.note:
+            print(f"{answer.asked.symbol}: {answer.note}", file=sys.stderr)
 
 
-def _explanation(request: Request, arch: str) -> str:
+def _explanation(request: Request, asked: Asked, arch: str, of_library: set[str]) -> str:
     try:
         answer = find_answer(request.tile(arch))
     except RequestError as error:
-        return f"refused    {request.text}: {error}"
+        more = f" and {asked.count - 1} more" if asked.count > 1 else ""
+        return f"refused    {request.text}: {error} ({asked.place}{more})"
     notes = [answer.note] if answer.note else []
-    if answer.origin == "generated" and isinstance(answer.tile, Tile):
-        from generator.plan import make_plan
-        notes.append(make_plan(answer.tile, answer.how).describe())
+    if answer.origin == "generated":
+        is_there = answer.tile.symbol in of_library
+        notes.append("in the library" if is_there else "not in the library: build makes it")
+        if isinstance(answer.tile, Tile):
+            from generator.plan import make_plan
+            notes.append(make_plan(answer.tile, answer.how).describe())
     return f"{answer.origin:10} {request.text}: {'; '.join([answer.tile.symbol, *notes])}"
 
 
 def _explain(arguments: argparse.Namespace) -> None:
-    for request in read_manifests(arguments.manifest):
-        print(_explanation(request, arguments.arch))
+    of_library = symbols_of_library(arguments.arch, arguments.table)
+    for request, asked in read_manifests(arguments.manifest).items():
+        print(_explanation(request, asked, arguments.arch, of_library))
 
 
 def _flush_output() -> None:
@@ -245,7 +268,7 @@ def main(argv: list[str]) -> int:
         sys.stdout.flush()
         return status
     except RequestError as error:
-        print(f"generator: {error}", file=sys.stderr)
+        print(_one_line(f"generator: {error}"), file=sys.stderr)
         return EXIT_ERROR
     except BrokenPipeError:  # who reads the output has seen enough
         _flush_output()
@@ -255,5 +278,5 @@ def main(argv: list[str]) -> int:
         # Of two files the second is the one to write; the other is a temporary.
         names = (name for name in (error.filename2, error.filename) if name is not None)
         name = next(names, "writing a file") or "''"
-        print(f"generator: {name}: {error.strerror}", file=sys.stderr)
+        print(_one_line(f"generator: {name}: {error.strerror}"), file=sys.stderr)
         return EXIT_ERROR

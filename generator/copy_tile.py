@@ -9,13 +9,13 @@ import re
 from dataclasses import dataclass
 from typing import Iterable
 
-from generator.model import MAX_TILE, RequestError
+from generator.model import ARCHS, MAX_TILE, RequestError
 
 WIDTHS = ("x4", "x8", "x16", "x32", "x64")
 
 _SYMBOL = re.compile(
     r"uk_(?P<op>pack|unpack)_tile_(?P<width>x\d+)_(?P<tile0>[0-9]{1,9})x(?P<tile1>[0-9]{1,9})"
-    r"(?P<transposed>_t)?_(?P<arch>x86_64|arm_64)_(?P<isa>[a-z0-9_]+)$")
+    rf"(?P<transposed>_t)?_(?P<arch>{'|'.join(ARCHS)})_(?P<isa>[a-z0-9_]+)$")
 
 
 # The levels whose vectors pack_tile.h has code for.

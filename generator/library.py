@@ -11,9 +11,7 @@ from pathlib import Path
 from typing import Iterable, Iterator
 
 from generator.copy_tile import CopyTile
-from generator.model import TYPES, RequestError, Tile
-
-ARCHS = ("x86_64", "arm_64")
+from generator.model import ARCHS, TYPES, RequestError, Tile
 
 ROOT = Path(__file__).resolve().parent.parent
 

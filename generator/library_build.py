@@ -13,7 +13,7 @@ from generator.build import sources_hash
 from generator.copy_tile import emit_copies
 from generator.emit import emit
 from generator.library import AnyTile
-from generator.model import Tile
+from generator.model import ARCHS, Tile
 from generator.plan import make_plan
 from generator.select import choose_primitive
 from generator.tiles import Row, table
@@ -53,7 +53,7 @@ def _files(arch: str, extra: tuple[AnyTile, ...]) -> Iterator[tuple[str, str]]:
     rows = [row for row in table(arch, extra) if row.origin == "generated"]
     comment = "// The generated rows of this build. See ukernel/tile.h for the columns.\n"
     yield ROWS, comment + "".join(f"{library.row_text(r.tile, r.numerics)}\n" for r in rows)
-    yield "tiles.json", tiles_json(library.ARCHS, extra)
+    yield "tiles.json", tiles_json(ARCHS, extra)
     for (level, topic), group in groupby(rows, lambda row: (row.tile.isa, _topic(row))):
         of_topic = list(group)
         for number, first in enumerate(range(0, len(of_topic), TILES_PER_FILE)):

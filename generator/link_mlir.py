@@ -24,7 +24,7 @@ _TYPE = re.compile(r"\b(?:tensor|memref)<(?P<sizes>(?:(?:\?|[0-9]+)x)*)(?P<eleme
 
 @dataclass(frozen=True)
 class TextOp:
-    """An op of MLIR text; `wants` is what it asks for at a level."""
+    """An op of MLIR text; `request` is what it asks for at a level."""
 
     place: str  # file:line
     name: str

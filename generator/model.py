@@ -11,6 +11,8 @@ from typing import Literal, NamedTuple
 BITS = {"f64": 64, "f32": 32, "f16": 16, "bf16": 16, "s32": 32, "s16": 16, "s8": 8, "u8": 8,
         "s4": 4, "u4": 4}
 
+ARCHS = ("x86_64", "arm_64")
+
 MAX_TILE = 64  # M0 and N0
 MAX_K0 = 16
 
@@ -351,7 +353,7 @@ class Primitive:
 
 _SYMBOL = re.compile(
     r"uk_mmt4d_tile_(?P<types>[a-z0-9]+?)_(?P<m0>[0-9]{1,9})x(?P<n0>[0-9]{1,9})x(?P<k0>[0-9]{1,9})_"
-    r"(?P<arch>x86_64|arm_64)_(?P<isa>[a-z0-9_]+?)(?P<f32acc>_f32acc)?$")
+    rf"(?P<arch>{'|'.join(ARCHS)})_(?P<isa>[a-z0-9_]+?)(?P<f32acc>_f32acc)?$")
 
 
 @dataclass(frozen=True)

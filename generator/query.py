@@ -15,7 +15,7 @@ from typing import Iterable
 
 from generator import library
 from generator.library import Level
-from generator.model import BITS, TYPES, MatmulType, RequestError, Tile
+from generator.model import BITS, TYPES, RequestError, Tile
 from generator.plan import (PANELS_ABREAST, SPLITTABLE, can_decode_rhs_once, can_stage_lhs_once, make_plan,
                             plan_abreast, plan_on_decoded_lhs, plan_on_decoded_rhs)
 from generator.select import choose_primitive

@@ -11,7 +11,7 @@ from generator import library
 from generator.build import layout
 from generator.copy_tile import CopyTile
 from generator.library import AnyTile
-from generator.model import RequestError, Tile
+from generator.model import ARCHS, RequestError, Tile
 from generator.tiles import Row, table
 
 
@@ -78,7 +78,7 @@ def _read_row(path: Path, arch: str, fields: dict) -> Row:
 
 def add_table_parser(commands: argparse._SubParsersAction) -> None:
     parser = commands.add_parser("table", help="print the library's table, of all CPUs, as JSON")
-    parser.add_argument("--arch", action="append", choices=library.ARCHS,
+    parser.add_argument("--arch", action="append", choices=ARCHS,
                         help="of this architecture only; may be repeated")
     parser.set_defaults(
-        run=lambda arguments: print(tiles_json(arguments.arch or library.ARCHS), end=""))
+        run=lambda arguments: print(tiles_json(arguments.arch or ARCHS), end=""))

@@ -22,7 +22,7 @@ from bench.report.palette import DARK, LIGHT
 from bench.results import FORMS
 from bench.tile_runs import ARCH
 from generator import coverage, library
-from generator.model import TYPES
+from generator.model import ARCHS, TYPES
 from generator.tiles import table
 
 _ENVIRONMENT = Environment(loader=FileSystemLoader(Path(__file__).parent / "templates"), autoescape=True,
@@ -171,7 +171,7 @@ def _copy_cards(measured: Measured) -> list[Card]:
 @cache
 def _coverage() -> list[CoverageTable]:
     tables = []
-    for arch in library.ARCHS:
+    for arch in ARCHS:
         head, *lines = coverage.coverage_lines(arch, table(arch))
         types = [(name, [line[1:] for line in of_type])
                  for name, of_type in groupby(lines, key=lambda line: line[0])]

@@ -10,9 +10,8 @@ from unittest import mock
 
 from generator import cli, coverage, library
 from generator.coverage import unserved
-from generator.model import Tile
+from generator.model import ARCHS, Tile
 from generator.tiles import Row, table
-from generator.library import ARCHS
 from tests.generator.support import run_generator
 
 ARCH = "x86_64"  # where no other one is named

@@ -14,8 +14,7 @@ from typing import Callable, Iterator
 
 from generator.emit import BlockShape, LhsStage, TileSource
 from generator.isas import primitives
-from generator.library import ARCHS
-from generator.model import BITS, MAX_K0, Primitive, Tile
+from generator.model import ARCHS, BITS, MAX_K0, Primitive, Tile
 from generator.plan import Plan, make_plan, plan_on_decoded_lhs, plan_on_decoded_rhs
 from generator.requests import parse_line
 from generator.select import choose_primitive

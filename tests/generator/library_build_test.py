@@ -230,6 +230,11 @@ class SourcesTest(unittest.TestCase):
         self.assertNotIn("f32, f32, f32, 8, 32, 1, x86_64, avx512_base",
                          (self.out / "tiles.inc").read_text())
 
+    def test_a_tile_of_a_lower_level_is_said_to_be_one(self) -> None:
+        symbol = "uk_mmt4d_tile_f32f32f32_9x48x3_x86_64_avx512_vnni"
+        self.assertEqual(self.generate("--tile", "mmt4d f32f32f32 9x48x3 avx512_vnni"), (0, (
+            f"{symbol}: avx512_vnni has nothing of its own for this; avx512_base serves it\n")))
+
     def test_a_wrong_request_changes_nothing(self) -> None:
         self.start_after_a_run()
         before = self.files()

@@ -14,6 +14,7 @@ from pathlib import Path
 from generator import library
 from generator.build import Compiler
 from generator.isas import primitives
+from generator.model import ARCHS
 from tests.generator.support import ARCH, COMPILER
 
 _TABLE = """
@@ -70,7 +71,7 @@ class LevelTest(unittest.TestCase):
 
 class FlagsTest(unittest.TestCase):
     def test_flags_are_those_of_cmake(self) -> None:
-        for compiler_id, arch in product(("GNU", "Clang"), library.ARCHS):
+        for compiler_id, arch in product(("GNU", "Clang"), ARCHS):
             for level in primitives(arch):
                 with self.subTest(compiler=compiler_id, arch=arch, level=level):
                     self._check(compiler_id, arch, level)

@@ -12,8 +12,7 @@ from typing import Sequence
 from generator import library
 from generator.copy_tile import CopyTile
 from generator.emit import emit
-from generator.library import ARCHS
-from generator.model import BITS, RequestError, Tile
+from generator.model import ARCHS, BITS, RequestError, Tile
 from generator.plan import (PANELS_ABREAST, Plan, make_plan, plan_abreast, plan_on_decoded_lhs, plan_on_decoded_rhs,
                             reloads_columns)
 from generator.requests import parse_line

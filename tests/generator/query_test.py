@@ -17,7 +17,7 @@ from unittest import mock
 
 from generator import library
 from generator.coverage import CLASSES
-from generator.model import TYPES, RequestError, Tile
+from generator.model import ARCHS, TYPES, RequestError, Tile
 from generator.query import (Library, further_features, level_of_cpu, query_row, query_tile_sizes,
                              reads_abreast, takes_decoded_lhs, takes_decoded_rhs)
 from generator.requests import parse_line
@@ -76,11 +76,11 @@ class TableTest(unittest.TestCase):
                 self.assertEqual(layout["tile"]["shape"], row["shape"], row["symbol"])
 
     def test_levels_have_what_their_rows_need(self) -> None:
-        content = json.loads(tiles_json(library.ARCHS))
+        content = json.loads(tiles_json(ARCHS))
         levels = {(level["arch"], level["name"]): level for level in content["levels"]}
         for row in content["tiles"]:
             self.assertEqual(levels[row["arch"], row["isa"]]["features"], row["features"])
-        for arch in library.ARCHS:
+        for arch in ARCHS:
             ranks = [level["rank"] for level in levels.values() if level["arch"] == arch]
             self.assertEqual(len(set(ranks)), len(library.levels(arch)))
 
@@ -132,7 +132,7 @@ class QueryTest(unittest.TestCase):
             self.assertTrue(0 < errors < QUERIES // 2, f"{errors} errors")
 
     def test_every_type_and_level_has_an_answer(self) -> None:
-        for arch in library.ARCHS:  # a compiler asks for other machines
+        for arch in ARCHS:  # a compiler asks for other machines
             for level, name, skip in product(library.levels(arch), TYPES, (False, True)):
                 for m in (*(m0s[0] for m0s in CLASSES.values()), 1024):
                     m0, n0, k0 = query_tile_sizes(arch, level, name, m, 0, 0, skip=skip)
@@ -263,7 +263,7 @@ class CommandTest(unittest.TestCase):
         query = ["query", "--level", "avx2_fma", "f32f32f32", "9", "48", "999", "--m0", "9", "--n0", "48"]
         extra = parse_line("mmt4d f32f32f32 9x48x3 avx2_fma").tile("x86_64")
         path = self.directory / "tiles.json"
-        path.write_text(tiles_json(library.ARCHS, [extra]))
+        path.write_text(tiles_json(ARCHS, [extra]))
         self.assertEqual(run_generator(*query).returncode, 2)
         ran = run_generator(*query, "--table", path)
         self.assertEqual((ran.stdout, ran.stderr, ran.returncode),

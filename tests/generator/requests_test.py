@@ -10,6 +10,7 @@ from pathlib import Path
 from generator.copy_tile import emit_copies
 from generator.model import RequestError
 from generator.requests import Answer, Request, find_answer, parse_line, read_manifests
+from generator.tiles_json import tiles_json
 from tests.generator.support import ARCH, run_generator
 
 
@@ -33,6 +34,8 @@ class ManifestTest(unittest.TestCase):
                  '"f32acc": true}'),
                 ("pack x32 8x1 t avx2_fma",
                  '{"op": "pack", "type": "x32", "shape": "8x1", "t": true, "level": "avx2_fma"}'),
+                ("pack x32 8x1 t avx2_fma",
+                 '{"op": "pack", "type": "x32", "shape": [8, 1], "t": true, "level": "avx2_fma"}'),
                 ("unpack x32 8x8 avx2_fma",
                  '{"op": "unpack", "type": "x32", "shape": "8x8", "t": false, "level": "avx2_fma"}')):
             self.assertEqual(_request(text), _request(json_text))
@@ -142,11 +145,31 @@ class ExplainTest(unittest.TestCase):
         self.assertEqual((ran.returncode, ran.stderr), (0, ""))
         hand, generated, refused, copy = ran.stdout.splitlines()
         self.assertRegex(hand, r"^hand +mmt4d f32f32f32 6x16x1 avx2_fma: uk_\w+_x86_64_avx2_fma$")
-        self.assertRegex(generated, r"^generated +mmt4d f32f32f32 7x19x1 avx512_vnni: "
-                                    r"uk_\w+_avx512_base; .* avx512_base serves it; .*registers")
-        self.assertRegex(refused, r"^refused +mmt4d f32f32f32 99x1x1 avx2_fma: M0 = 99 is out of range")
-        self.assertRegex(copy, r"^generated +pack x32 9x3 t avx_vnni: "
-                               r"uk_pack_tile_x32_9x3_t_x86_64_avx2_fma; .* avx2_fma serves it$")
+        self.assertRegex(generated, r"^generated +mmt4d f32f32f32 7x19x1 avx512_vnni: uk_\w+_avx512_base; "
+                                    r".* avx512_base serves it; not in the library: .*registers")
+        self.assertRegex(refused, r"^refused +mmt4d f32f32f32 99x1x1 avx2_fma: M0 = 99 is out of range, 1 to 64 "
+                                  rf"\({manifest}:4\)$")
+        self.assertRegex(copy, r"^generated +pack x32 9x3 t avx_vnni: uk_pack_tile_x32_9x3_t_x86_64_avx2_fma; "
+                               r".* avx2_fma serves it; not in the library: build makes it$")
+
+    def test_says_who_asks_for_what_is_refused(self) -> None:
+        with tempfile.TemporaryDirectory() as directory:
+            paths = [Path(directory, name) for name in ("a.txt", "b.txt")]
+            for path in paths:
+                path.write_text("\nmmt4d f32f32f32 99x1x1 avx2_fma\n")
+            ran = run_generator("explain", "--manifest", *paths)
+        self.assertEqual((ran.returncode, ran.stderr), (0, ""))
+        self.assertRegex(ran.stdout, rf" \({paths[0]}:2 and 1 more\)\n$")
+
+    def test_says_whether_the_library_has_it(self) -> None:
+        with tempfile.TemporaryDirectory() as directory:
+            manifest, table = Path(directory, "a.txt"), Path(directory, "tiles.json")
+            manifest.write_text("mmt4d f32f32f32 9x32x1 avx2_fma\nmmt4d f32f32f32 9x48x1 avx2_fma\n")
+            table.write_text(tiles_json([ARCH], [_request("mmt4d f32f32f32 9x48x1 avx2_fma").tile(ARCH)]))
+            without = run_generator("explain", "--manifest", manifest).stdout.splitlines()
+            beside = run_generator("explain", "--manifest", manifest, "--table", table).stdout.splitlines()
+        self.assertEqual(["; in the library; " in line for line in without], [True, False])
+        self.assertEqual(["; in the library; " in line for line in beside], [True, True])
 
     def test_refusals_are_no_error(self) -> None:
         """As the help says."""
