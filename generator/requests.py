@@ -95,8 +95,6 @@ def _parse_json(line: str) -> Request:
         if name not in fields:
             raise RequestError(f"the request has no text '{name}'")
         value = fields.pop(name)
-        if name == "shape" and isinstance(value, list):  # as in tiles.json
-            value = "x".join(map(str, value))
         if not isinstance(value, str):
             raise RequestError(f"'{name}' must be text, such as {json.dumps(example)}")
         texts.append(value)

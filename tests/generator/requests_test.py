@@ -34,8 +34,6 @@ class ManifestTest(unittest.TestCase):
                  '"f32acc": true}'),
                 ("pack x32 8x1 t avx2_fma",
                  '{"op": "pack", "type": "x32", "shape": "8x1", "t": true, "level": "avx2_fma"}'),
-                ("pack x32 8x1 t avx2_fma",
-                 '{"op": "pack", "type": "x32", "shape": [8, 1], "t": true, "level": "avx2_fma"}'),
                 ("unpack x32 8x8 avx2_fma",
                  '{"op": "unpack", "type": "x32", "shape": "8x8", "t": false, "level": "avx2_fma"}')):
             self.assertEqual(_request(text), _request(json_text))
