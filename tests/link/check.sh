@@ -97,7 +97,7 @@ check_op_objects() {
   echo "${#op_objects[@]} objects"
 }
 
-# The first tile of each object: a program that calls one has it, no other, and not the
+# The first and last tile of each object: a program that calls one has it, no other, and not the
 # table.
 check_one_tile() {
   local object tile op found
@@ -113,7 +113,7 @@ check_one_tile() {
       [[ $found == "$tile" ]] || fail "a program that calls $tile has ${found//$'\n'/ }"
       "${emulator[@]}" ./one_tile || fail "the program that calls $tile does not run"
       echo "$tile alone, $(size one_tile | awk 'NR == 2 { print $1 }') bytes of code"
-    done < <(symbols T "$object" | grep -v '_strided$' | sed -n 1p)
+    done < <(symbols T "$object" | grep -v '_strided$' | sed -n '1p;$p' | sort -u)
   done
 }
 
