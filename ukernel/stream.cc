@@ -86,14 +86,18 @@ void stream_lines([[maybe_unused]] const uint64_t* cpu_data, const StreamedRuns&
 }  // namespace
 
 void stream_runs(const uint64_t* cpu_data, const StreamedRuns& runs) {
-  // Of a line: on Arm, addresses with a tag are negative.
-  const auto start = static_cast<uk_index_t>(reinterpret_cast<uintptr_t>(runs.out) % kLineBytes);
-  if ((start | runs.stride | runs.bytes) % kLineBytes == 0) return stream_lines(cpu_data, runs);
+  // Unsigned: an address with a tag (extents.cc) is negative as an index.
+  const auto past_line = [](const char* out) {
+    return static_cast<uk_index_t>(reinterpret_cast<uintptr_t>(out) % kLineBytes);
+  };
+  if ((past_line(runs.out) | runs.stride | runs.bytes) % kLineBytes == 0) {
+    return stream_lines(cpu_data, runs);
+  }
   for (uk_index_t run = 0; run < runs.runs; ++run) {
     char* const out = runs.out + run * runs.stride;
     const char* const in = runs.in + run * runs.bytes;
-    const uk_index_t past_line = (start + run * runs.stride) % kLineBytes;
-    const uk_index_t head = past_line == 0 ? 0 : smaller(kLineBytes - past_line, runs.bytes);
+    const uk_index_t past = past_line(out);
+    const uk_index_t head = past == 0 ? 0 : smaller(kLineBytes - past, runs.bytes);
     const uk_index_t lines = (runs.bytes - head) / kLineBytes * kLineBytes, tail = head + lines;
     __builtin_memcpy(out, in, static_cast<size_t>(head));
     if (lines > 0) stream_lines(cpu_data, {out + head, 0, in + head, lines, 1});
