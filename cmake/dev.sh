@@ -174,7 +174,7 @@ run_tests() { # <preset> [<ctest's options>...]
 # The same under sanitizers, and what was skipped in programs that ctest runs in parts.
 run_sanitized_tests() { # <preset>
   run_tests "$1"
-  grep -o '^\[  SKIPPED \] .* (.* ms)$' "build/$1/Testing/Temporary/LastTest.log" || true
+  grep '^\[  SKIPPED \] .* (.* ms)$' "build/$1/Testing/Temporary/LastTest.log" || true
 }
 
 sources() {

@@ -62,9 +62,8 @@ def _parser(command: str) -> argparse.ArgumentParser:
                         "'pack x32 8x1 [t] avx2_fma', '# comment', or JSON objects with the members "
                         "op, type, shape, level, f32acc, t"}
 
-    prints = "print the C++ source of an mmt4d tile"
-    tile = commands.add_parser("tile", help=prints, description=f"{prints[0].upper()}{prints[1:]}; build --emit cpp "
-                               "writes those of pack and unpack tiles, too.")
+    tile = _add_described(commands, "tile", "print the C++ source of an mmt4d tile; build --emit cpp writes those of "
+                                            "pack and unpack tiles, too")
     tile.add_argument("type", help="s8s4s32")
     tile.add_argument("shape", help="M0xN0xK0")
     tile.add_argument("level", help="avx512_vnni")
@@ -125,8 +124,8 @@ def _parser(command: str) -> argparse.ArgumentParser:
                          help="gets them, and loses what an earlier run wrote there; other files are kept")
     sources.set_defaults(run=_library)
 
-    says = "say what each request gets, and why; the exit code is 0 where requests are refused, too"
-    explain = commands.add_parser("explain", help=says, description=f"{says[0].upper()}{says[1:]}.")
+    explain = _add_described(commands, "explain", "say what each request gets, and why; the exit code is 0 where "
+                                                  "requests are refused, too")
     explain.add_argument("--manifest", **manifest)
     explain.add_argument("--arch", **arch)
     explain.add_argument("--table", type=library.named_path, metavar="FILE",
@@ -141,6 +140,11 @@ def _parser(command: str) -> argparse.ArgumentParser:
         add_coverage_parser(commands, arch)
         add_table_parser(commands)
     return parser
+
+
+def _add_described(commands: argparse._SubParsersAction, name: str, says: str) -> argparse.ArgumentParser:
+    """A command whose own help says the same as the list of commands."""
+    return commands.add_parser(name, help=says, description=f"{says[0].upper()}{says[1:]}.")
 
 
 def _add_compiler_arguments(parser: argparse.ArgumentParser) -> None:
