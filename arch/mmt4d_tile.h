@@ -14,10 +14,24 @@ namespace {
 constexpr int kPrefetchLocality = 2;
 constexpr int kCacheLine = 64;
 
-// The next k step prefetches from `next` on, and that moves on by `step`.
+// The next k step prefetches the first half of its lines from `next` on, the second from `apart`
+// behind that on. Then `next` moves on by `step`, past the bits that stay set; of a single line the
+// step after it moves on by step ^ turn, and so on in turns.
 struct Prefetch {
-  uintptr_t next, step;
+  uintptr_t next, step, apart = 0, set = 0, turn = 0;
 };
+
+// Of so many bytes, those of the first half of their lines.
+constexpr int first_half(int bytes) {
+  return (bytes + 2 * kCacheLine - 1) / (2 * kCacheLine) * kCacheLine;
+}
+
+// Of a step's bytes, what a tile of so many rows prefetches. Of few rows, at least a line in each
+// of two pages, though each line then comes up twice: a load more, which tiles of many rows that
+// are busy multiplying would notice.
+constexpr int prefetched_bytes(int step_bytes, int rows) {
+  return rows <= 2 && step_bytes < 2 * kCacheLine ? 2 * kCacheLine : step_bytes;
+}
 
 // Of several blocks each runs through the whole panel. If the first alone prefetched, the memory
 // would idle while the others run. So all blocks run on few steps at a time, which stay in L1, add
@@ -28,30 +42,48 @@ struct Prefetch {
 //   block 0                  reads steps 64 ... 127, prefetches 128 ... 159
 constexpr int kSharedPrefetchBytes = 8 << 10;
 
-// How a block prefetches, one of kBlocks that share it, or of kFetching if it is for other tiles,
-// beside its reads of k1 steps from rhs on. Integer arithmetic, here and below: the address may lie
-// past the end of the buffer, which a prefetch ignores and a pointer must not do.
-template <int kBlocks, int kStepBytes, int kFetching = kBlocks>
+// How a block prefetches kPrefetchedBytes of a step, one of kBlocks that share it, or of kFetching
+// if it is for other tiles, beside its reads of k1 steps from rhs on. Integer arithmetic, here and
+// below: the address may lie past the end of the buffer, which a prefetch ignores and a pointer
+// must not do.
+//
+// Of two pages abreast, a single block prefetches the upper one and the lower one, line by line,
+// while as many bytes are read, and then the next two; what of them it begins with follows from the
+// address, so that one panel goes on where the one before ended. Several blocks prefetch the two
+// halves of the steps behind theirs, which are so far apart.
+template <int kBlocks, int kStepBytes, int kFetching = kBlocks, int kPrefetchedBytes = kStepBytes>
 UK_INLINE Prefetch prefetch_start(const char* rhs, uk_index_t k1, int block,
                                   const uk_tile_context_t& context) {
   const auto steps = static_cast<uintptr_t>(k1), number = static_cast<uintptr_t>(block);
+  constexpr int kShare = (kStepBytes + kBlocks - 1) / kBlocks;
+  constexpr int kPrefetched = (kPrefetchedBytes + kBlocks - 1) / kBlocks;
+  constexpr uintptr_t kApart = 0 < kShare && kShare < kPrefetched ? 0 : first_half(kPrefetched);
   if (context.prefetch_from != 0) {
     const uintptr_t share = (context.prefetch_step_bytes + kFetching - 1) / kFetching;
-    return {context.prefetch_from + steps * share * number, share};
+    return {context.prefetch_from + steps * share * number, share, kApart};
   }
-  constexpr uintptr_t kShare = (kStepBytes + kBlocks - 1) / kBlocks;
-  uintptr_t ahead = context.prefetch_distance;
-  if constexpr (kBlocks > 1) ahead = steps * kStepBytes + steps * kStepBytes / kBlocks * number;
-  return {reinterpret_cast<uintptr_t>(rhs) + ahead, kShare};
+  const auto from = reinterpret_cast<uintptr_t>(rhs);
+  if constexpr (kBlocks > 1) {
+    constexpr bool kByLines = kPrefetched <= kCacheLine;
+    const uintptr_t next = from + steps * kStepBytes, bytes = steps * kStepBytes;
+    if (!context.prefetches_pages) return {next + bytes / kBlocks * number, kShare, kApart};
+    const uintptr_t half = bytes / 2, there = kByLines ? half : kShare / 2;
+    return {next + half / kBlocks * number, there, half, 0, there ^ (kShare - half)};
+  }
+  const uintptr_t next = from + context.prefetch_distance;
+  if (!context.prefetches_pages || kPrefetched <= kCacheLine) return {next, kShare, kApart};
+  constexpr uintptr_t kPair = 2 * kPrefetchedPage;
+  const uintptr_t half = (next & ~(kPair - 1)) + (next & (kPair - 1)) / 2;
+  return {half | kPrefetchedPage, kShare / 2, 0 - kPrefetchedPage, kPrefetchedPage};
 }
 
 // Likewise of a tile on a decoded RHS, which fetches for other tiles alone: nothing else where
 // there are none, the same cache lines over and over.
-template <int kFetching>
+template <int kFetching, int kPrefetchedBytes>
 UK_INLINE Prefetch fetch_start(const char* rhs, uk_index_t k1, int block,
                                const uk_tile_context_t& context) {
   if (context.prefetch_from == 0) return {reinterpret_cast<uintptr_t>(rhs), 0};
-  return prefetch_start<1, 0, kFetching>(rhs, k1, block, context);
+  return prefetch_start<1, 0, kFetching, kPrefetchedBytes>(rhs, k1, block, context);
 }
 
 // How many steps blocks that share the prefetching run on at a time: all, unless they prefetch the
@@ -81,17 +113,27 @@ UK_INLINE void for_steps(const void* lhs_panel, const void* rhs_panel, uk_index_
   } while (kShare && k1 > 0);
 }
 
-// What kSteps k steps of kStepBytes prefetch in one of kBlocks blocks: as many lines as where they
-// prefetch what they read. Where they prefetch less, lines come up several times, which costs a
-// load each.
-template <int kBlocks, int kStepBytes, int kSteps = 1>
-UK_INLINE void prefetch(Prefetch& ahead) {
+// Calls one_line(address) for what kSteps k steps of kStepBytes prefetch in one of kBlocks blocks:
+// as many lines as where they prefetch what they read. Where they prefetch less, lines come up
+// several times, which costs a load each. Several steps do not prefetch pages abreast.
+template <int kBlocks, int kStepBytes, int kSteps, class OneLine>
+UK_INLINE void for_prefetched_lines(Prefetch& ahead, OneLine one_line) {
   constexpr int kShare = kSteps * ((kStepBytes + kBlocks - 1) / kBlocks);
+  constexpr int kHalf = kSteps == 1 ? first_half(kShare) : kShare;
   UK_UNROLL for (int b = 0; b < kShare; b += kCacheLine) {
-    __builtin_prefetch(reinterpret_cast<const char*>(ahead.next + static_cast<uintptr_t>(b)), 0,
-                       kPrefetchLocality);
+    const uintptr_t line = b < kHalf ? ahead.next : ahead.next + ahead.apart - kHalf;
+    one_line(line + static_cast<uintptr_t>(b));
   }
   ahead.next += kSteps * ahead.step;
+  if constexpr (kBlocks > 1 && kShare <= kCacheLine) ahead.step ^= ahead.turn;
+  if constexpr (kBlocks == 1 && kShare > kCacheLine && kSteps == 1) ahead.next |= ahead.set;
+}
+
+template <int kBlocks, int kStepBytes, int kSteps = 1>
+UK_INLINE void prefetch(Prefetch& ahead) {
+  for_prefetched_lines<kBlocks, kStepBytes, kSteps>(ahead, [](uintptr_t line) UK_INLINE_LAMBDA {
+    __builtin_prefetch(reinterpret_cast<const char*>(line), 0, kPrefetchLocality);
+  });
   // The step stays behind it. Clang would mix them, for which it has not enough vector registers.
   asm volatile("" : "+r"(ahead.next));
 }

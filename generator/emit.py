@@ -916,19 +916,22 @@ class TileSource:
             return len(self.plan.blocks)
         return int(block.row == 0)
 
-    def prefetched_step(self, shape: BlockShape) -> int:
-        return self.rhs_step if self.shares_prefetch else shape.step_bytes
+    def prefetched_step(self, shape: BlockShape) -> str:
+        """The bytes of a step that a block of this shape prefetches, or takes part in prefetching."""
+        step_bytes = self.rhs_step if self.shares_prefetch else shape.step_bytes
+        return f"prefetched_bytes({step_bytes}, {shape.rows})"
 
     def prefetch_start(self, block: Block) -> str:
         blocks = self.prefetch_blocks(block)
         if blocks == 0:
             return "{}"
         fetching = [b for b in self.plan.blocks if self.prefetch_blocks(b)]
+        prefetched = self.prefetched_step(BlockShape(self.plan, block.rows, block.columns, block.sums))
+        arguments = f"{self._block_steps}, {fetching.index(block)}, {self.context}"
         if self.plan.on_decoded_rhs:
-            return f"fetch_start<{len(fetching)}>(rhs, {self._block_steps}, {fetching.index(block)}, {self.context})"
+            return f"fetch_start<{len(fetching)}, {prefetched}>(rhs, {arguments})"
         rhs = "rhs" if self.shares_prefetch else _offset("rhs", self.rhs_offset(block))
-        return (f"prefetch_start<{blocks}, {self.rhs_step}, {len(fetching)}>"
-                f"({rhs}, {self._block_steps}, {fetching.index(block)}, {self.context})")
+        return f"prefetch_start<{blocks}, {self.rhs_step}, {len(fetching)}, {prefetched}>({rhs}, {arguments})"
 
     @cached_property
     def out_bytes(self) -> int:

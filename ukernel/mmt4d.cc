@@ -289,6 +289,8 @@ void for_each_step(const uk_mmt4d_params_t& p, const Mmt4dType& type, const uk_t
       walk.step_cost = tile_step_cost(row, cpu_is_wide(p.cpu_data), {lhs_decoded_for, 0, false});
       walk.panels = least_of_levels(p.cpu_data, &VectorUnit::panels);
       walk.reads_ahead = cpu_reads_ahead(p.cpu_data);
+      walk.l3_is_far = l3_is_far(p.cpu_data);
+      context.prefetches_pages = walk.prefetches_pages();
     }
   }
   operands.limit(p, type, &walk);

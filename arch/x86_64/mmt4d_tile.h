@@ -315,7 +315,7 @@ UK_INLINE void k_steps(typename P::Acc (&accs)[Sums][Rows][Vectors], typename P:
   const auto step = [&](typename P::Acc(&acc)[Rows][Vectors]) UK_INLINE_LAMBDA {
     if constexpr (ToStage::kRowsOfStep > 0) to_stage->stage_beside_step();
     if constexpr (kPrefetchBlocks > 0) {
-      prefetch<kPrefetchBlocks, N0 * kPanelRhsBytes<P>>(ahead);
+      prefetch<kPrefetchBlocks, prefetched_bytes(N0 * kPanelRhsBytes<P>, Rows)>(ahead);
     }
     const auto load_columns = [&](int j) UK_INLINE_LAMBDA {
       constexpr int kVectorBytes = P::kLanes * P::kRhsBytes;
@@ -476,8 +476,11 @@ UK_INLINE void block(char* out, uk_index_t row_bytes, const char* lhs, const cha
   if constexpr (kPrefetchBlocks == 0) {
     k_loop<P, M0, N0, 0, kSumsRows>(accs, sums, lhs, rhs, context.rhs_panel_bytes, k1, {});
   } else if (flags & UK_MMT4D_PREFETCH_RHS) {
+    constexpr int kStepBytes = N0 * kPanelRhsBytes<P>;
+    constexpr int kPrefetched = prefetched_bytes(kStepBytes, kRows);
     const Prefetch ahead =
-        prefetch_start<kPrefetchBlocks, N0 * kPanelRhsBytes<P>>(rhs, k1, kBlock, context);
+        prefetch_start<kPrefetchBlocks, kStepBytes, kPrefetchBlocks, kPrefetched>(rhs, k1, kBlock,
+                                                                                  context);
     k_loop<P, M0, N0, kPrefetchBlocks, kSumsRows>(accs, sums, lhs, rhs, 0, k1, ahead);
   } else {
     k_loop<P, M0, N0, 0, kSumsRows>(accs, sums, lhs, rhs, context.rhs_panel_bytes, k1, {});

@@ -368,6 +368,30 @@ TEST(Mmt4dWalk, PrefetchesNearWhereTheCoreOutrunsMemory) {
   }
 }
 
+// One row, where L3 is far and the tile does little else than read.
+TEST(Mmt4dWalk, TakesPanelsAbreastFromFar) {
+  for (const uk_index_t m0 : {1, 4}) {
+    for (const int step_cost : {kCheap, kModerate}) {
+      Mmt4dWalk walk = abreast(few_rows(m0, step_cost, 1));
+      walk.l3_is_far = true;
+      EXPECT_EQ(m0 == 1 && step_cost == kCheap ? kPanelsAbreast : 1, groups_of(walk)[0].panels);
+    }
+  }
+}
+
+// Where tiles that read the RHS once wait for memory.
+TEST(Mmt4dWalk, PrefetchesPagesAbreastFromFar) {
+  for (const bool l3_is_far : {false, true}) {
+    for (const int step_cost : {kCheap, kDear, kSlow}) {
+      Mmt4dWalk walk = few_rows(4, step_cost, 1);
+      walk.l3_is_far = l3_is_far;
+      EXPECT_EQ(l3_is_far && step_cost != kSlow, walk.prefetches_pages());
+      walk.n = 1;
+      EXPECT_FALSE(walk.prefetches_pages());
+    }
+  }
+}
+
 // The next ones of those that are left, of an RHS from memory.
 TEST(Mmt4dWalk, PrefetchesNoPanelsAbreast) {
   Mmt4dWalk walk = abreast(few_rows(1, kSlow, 1));
