@@ -209,7 +209,7 @@ constexpr uk_index_t kLongLhsBytes = 256 << 10;   // a panel that two of the RHS
 constexpr uk_index_t kMemoryBytes = 2;            // in a quarter cycle: what a core reads at most
 constexpr uk_index_t kReadingBytes = 4;  // the same, where a tile does little else than read more
 constexpr uk_index_t kWaitingBytes = 1;  // the same, where a tile keeps memory waiting
-constexpr uk_index_t kAbreastBytes = 3;  // the same, where one row by three panels keeps up with it
+constexpr uk_index_t kAbreastBytes = 3;  // the same, where tiles abreast keep up with it
 // How far ahead of its reads a fast tile prefetches its own panel where the core reads ahead, too:
 // with 16 KiB, on Zen 3, f32 4x16 took 1.14 to 1.17 times as long, and f64 4x8 1.1 to 1.17 times,
 // but s8s8 4x16x2, which is busy multiplying, 0.97 times.
