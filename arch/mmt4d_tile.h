@@ -14,11 +14,11 @@ namespace {
 constexpr int kPrefetchLocality = 2;
 constexpr int kCacheLine = 64;
 
-// The next k step prefetches the first half of its lines from `next` on, the second from `apart`
-// behind that on. Then `next` moves on by `step`, past the bits that stay set; of a single line the
-// step after it moves on by step ^ turn, and so on in turns.
+// The next k step prefetches its lines from `next` on, one behind the other, but the second half of
+// them `apart` further. Then `next` moves on by `step`, and set_bits are set in it again; of a
+// single line the step after it moves on by step ^ turn, and so on in turns.
 struct Prefetch {
-  uintptr_t next, step, apart = 0, set = 0, turn = 0;
+  uintptr_t next, step, apart = 0, set_bits = 0, turn = 0;
 };
 
 // Of so many bytes, those of the first half of their lines.
@@ -26,9 +26,12 @@ constexpr int first_half(int bytes) {
   return (bytes + 2 * kCacheLine - 1) / (2 * kCacheLine) * kCacheLine;
 }
 
-// Of a step's bytes, what a tile of so many rows prefetches. Of few rows, at least a line in each
-// of two pages, though each line then comes up twice: a load more, which tiles of many rows that
-// are busy multiplying would notice.
+// Whether each half has as many lines, one at least.
+constexpr bool has_equal_halves(int bytes) { return bytes > 0 && bytes % (2 * kCacheLine) == 0; }
+
+// Of a step's bytes, what a block of so many rows prefetches. Of few rows, at least a line in each
+// of two pages, though lines then come up more than once: loads that tiles of many rows, which are
+// busy multiplying, would notice.
 constexpr int prefetched_bytes(int step_bytes, int rows) {
   return rows <= 2 && step_bytes < 2 * kCacheLine ? 2 * kCacheLine : step_bytes;
 }
@@ -55,35 +58,42 @@ template <int kBlocks, int kStepBytes, int kFetching = kBlocks, int kPrefetchedB
 UK_INLINE Prefetch prefetch_start(const char* rhs, uk_index_t k1, int block,
                                   const uk_tile_context_t& context) {
   const auto steps = static_cast<uintptr_t>(k1), number = static_cast<uintptr_t>(block);
-  constexpr int kShare = (kStepBytes + kBlocks - 1) / kBlocks;
-  constexpr int kPrefetched = (kPrefetchedBytes + kBlocks - 1) / kBlocks;
-  constexpr uintptr_t kApart = 0 < kShare && kShare < kPrefetched ? 0 : first_half(kPrefetched);
   if (context.prefetch_from != 0) {
     const uintptr_t share = (context.prefetch_step_bytes + kFetching - 1) / kFetching;
-    return {context.prefetch_from + steps * share * number, share, kApart};
+    return {context.prefetch_from + steps * share * number, share};
   }
+  constexpr int kShare = (kStepBytes + kBlocks - 1) / kBlocks;
+  constexpr int kPrefetched = (kPrefetchedBytes + kBlocks - 1) / kBlocks;
   const auto from = reinterpret_cast<uintptr_t>(rhs);
   if constexpr (kBlocks > 1) {
+    const uintptr_t bytes = steps * kStepBytes, half = bytes / 2;
     constexpr bool kByLines = kPrefetched <= kCacheLine;
-    const uintptr_t next = from + steps * kStepBytes, bytes = steps * kStepBytes;
-    if (!context.prefetches_pages) return {next + bytes / kBlocks * number, kShare, kApart};
-    const uintptr_t half = bytes / 2, there = kByLines ? half : kShare / 2;
-    return {next + half / kBlocks * number, there, half, 0, there ^ (kShare - half)};
+    if (context.prefetches_pages && (kByLines || has_equal_halves(kPrefetched))) {
+      const uintptr_t step = kByLines ? half : kShare / 2;
+      return {from + bytes + half / kBlocks * number, step, half - first_half(kPrefetched), 0,
+              step ^ (kShare - half)};
+    }
+    return {from + bytes + bytes / kBlocks * number, kShare};
   }
   const uintptr_t next = from + context.prefetch_distance;
-  if (!context.prefetches_pages || kPrefetched <= kCacheLine) return {next, kShare, kApart};
-  constexpr uintptr_t kPair = 2 * kPrefetchedPage;
-  const uintptr_t half = (next & ~(kPair - 1)) + (next & (kPair - 1)) / 2;
-  return {half | kPrefetchedPage, kShare / 2, 0 - kPrefetchedPage, kPrefetchedPage};
+  constexpr uintptr_t kPage = kPrefetchedPage, kPair = 2 * kPage;
+  // Of a part of the columns, half of each step would not be half of what lies between two steps.
+  constexpr bool kAllColumns = kPrefetched >= kShare;
+  constexpr bool kFillsPages = has_equal_halves(kPrefetched) && kPair % kPrefetched == 0;
+  if (context.prefetches_pages && kAllColumns && kFillsPages) {
+    const uintptr_t in_pair = (next & ~(kPair - 1)) + (next & (kPair - 1)) / 2;
+    return {in_pair | kPage, kShare / 2, 0 - kPage - first_half(kPrefetched), kPage};
+  }
+  return {next, kShare};
 }
 
 // Likewise of a tile on a decoded RHS, which fetches for other tiles alone: nothing else where
 // there are none, the same cache lines over and over.
-template <int kFetching, int kPrefetchedBytes>
+template <int kFetching>
 UK_INLINE Prefetch fetch_start(const char* rhs, uk_index_t k1, int block,
                                const uk_tile_context_t& context) {
   if (context.prefetch_from == 0) return {reinterpret_cast<uintptr_t>(rhs), 0};
-  return prefetch_start<1, 0, kFetching, kPrefetchedBytes>(rhs, k1, block, context);
+  return prefetch_start<1, 0, kFetching>(rhs, k1, block, context);
 }
 
 // How many steps blocks that share the prefetching run on at a time: all, unless they prefetch the
@@ -115,18 +125,18 @@ UK_INLINE void for_steps(const void* lhs_panel, const void* rhs_panel, uk_index_
 
 // Calls one_line(address) for what kSteps k steps of kStepBytes prefetch in one of kBlocks blocks:
 // as many lines as where they prefetch what they read. Where they prefetch less, lines come up
-// several times, which costs a load each. Several steps do not prefetch pages abreast.
+// several times, which costs a load each. Several steps prefetch no pages abreast.
 template <int kBlocks, int kStepBytes, int kSteps, class OneLine>
 UK_INLINE void for_prefetched_lines(Prefetch& ahead, OneLine one_line) {
   constexpr int kShare = kSteps * ((kStepBytes + kBlocks - 1) / kBlocks);
-  constexpr int kHalf = kSteps == 1 ? first_half(kShare) : kShare;
+  constexpr bool kByHalves = kSteps == 1 && has_equal_halves(kShare);
   UK_UNROLL for (int b = 0; b < kShare; b += kCacheLine) {
-    const uintptr_t line = b < kHalf ? ahead.next : ahead.next + ahead.apart - kHalf;
-    one_line(line + static_cast<uintptr_t>(b));
+    const bool is_apart = kByHalves && b >= first_half(kShare);
+    one_line(ahead.next + static_cast<uintptr_t>(b) + (is_apart ? ahead.apart : 0));
   }
   ahead.next += kSteps * ahead.step;
+  if constexpr (kByHalves && kBlocks == 1) ahead.next |= ahead.set_bits;
   if constexpr (kBlocks > 1 && kShare <= kCacheLine) ahead.step ^= ahead.turn;
-  if constexpr (kBlocks == 1 && kShare > kCacheLine && kSteps == 1) ahead.next |= ahead.set;
 }
 
 template <int kBlocks, int kStepBytes, int kSteps = 1>

@@ -91,7 +91,8 @@ struct Mmt4dWalk {
   // whose prefetches of its own begin anew with each page, tiles that wait for memory took 0.91 to
   // 0.95 of the time, but s8s4 16x32, which is busy multiplying, 1.05 times as long.
   bool prefetches_pages() const {
-    return l3_is_far && reads_rhs_once() && rhs_step_bytes > kWaitingBytes * step_cost;
+    return l3_is_far && tile_steps == 1 && reads_rhs_once() &&
+           rhs_step_bytes > kWaitingBytes * step_cost;
   }
 
   // Three panels at once come a twentieth sooner than two pages of one at a time, where a row of

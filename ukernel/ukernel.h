@@ -146,8 +146,8 @@ const char* uk_status_string(uk_status_t status);
  * 1.5 times as long on one RHS panel after the other as on three at a time. Nor does such a CPU
  * gain where columns of f16 or bytes are widened once for many rows, nor where a pack to memory
  * writes many rows of tiles in turns. SMALL_L2 says that a core's L2 has less than 1 MiB, or one of
- * Intel's less than 2, for which uk_mmt4d makes blocks of operands smaller, prefetches an RHS that
- * comes from L3, and one from memory two pages at a time. */
+ * Intel's less than 2, for which uk_mmt4d makes blocks of operands smaller and prefetches an RHS
+ * that comes from L3, and one from memory that is read once two pages at a time. */
 #define UK_CPU_FIELD7_X86_64_AVXVNNI (UINT64_C(1) << 0)
 #define UK_CPU_FIELD7_X86_64_SLOW_AVX512BF16 (UINT64_C(1) << 1)
 #define UK_CPU_FIELD7_X86_64_AMX_PERMITTED (UINT64_C(1) << 2)

@@ -386,6 +386,9 @@ TEST(Mmt4dWalk, PrefetchesPagesAbreastFromFar) {
       Mmt4dWalk walk = few_rows(4, step_cost, 1);
       walk.l3_is_far = l3_is_far;
       EXPECT_EQ(l3_is_far && step_cost != kSlow, walk.prefetches_pages());
+      walk.tile_steps = 16;
+      EXPECT_FALSE(walk.prefetches_pages());
+      walk.tile_steps = 1;
       walk.n = 1;
       EXPECT_FALSE(walk.prefetches_pages());
     }

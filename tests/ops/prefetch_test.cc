@@ -1,19 +1,18 @@
-// Which lines of an RHS mmt4d tiles prefetch, as addresses: nothing is read.
+// Which lines of an RHS mmt4d tiles prefetch, and when: by their addresses, as nothing is read.
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions; see LICENSE.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "arch/mmt4d_tile.h"
 
 namespace {
 
-// A panel of another length than a whole number of pages, anywhere.
-constexpr uintptr_t kRhs = uintptr_t{5} << 30 | 0x1240;
-constexpr int kPanels = 7;
+// Neither at a page nor as far from one as a whole number of pages.
+constexpr uintptr_t kRhs = uintptr_t{1} << 30 | 0x1240;
 
 uk_tile_context_t context_of(bool prefetches_pages) {
   uk_tile_context_t context = {0};
@@ -21,106 +20,196 @@ uk_tile_context_t context_of(bool prefetches_pages) {
   return context;
 }
 
-// How often each line came up, by its number from the RHS on.
-class Lines {
- public:
+// What the RHS's panels, one behind the other, have each block prefetch: per line, counted from
+// where the RHS begins, in which step of all blocks it first comes up, and how often.
+struct Lines {
+  struct Line {
+    int step, count;
+  };
+  std::map<intptr_t, Line> lines;
+  int steps = 0;
+
   void add(uintptr_t address) {
-    ++counts_[(static_cast<intptr_t>(address - kRhs) & ~intptr_t{kCacheLine - 1}) / kCacheLine];
+    const auto offset = static_cast<intptr_t>(address - kRhs);
+    Line& line = lines.emplace(offset >> 6, Line{steps, 0}).first->second;
+    ++line.count;
   }
-  int count(uintptr_t bytes) const {
-    const auto found = counts_.find(static_cast<intptr_t>(bytes) / kCacheLine);
-    return found == counts_.end() ? 0 : found->second;
-  }
-  intptr_t last() const { return counts_.rbegin()->first; }
-
- private:
-  std::map<intptr_t, int> counts_;
 };
+static_assert(kCacheLine == 1 << 6, "as Lines reckons");
 
-// Panels one behind the other, each by kBlocks blocks for so many steps at a time.
 template <int kBlocks, int kStepBytes, int kPrefetched>
-Lines lines_of(uk_index_t steps, const uk_tile_context_t& context) {
-  Lines lines;
-  for (int panel = 0; panel < kPanels; ++panel) {
+Lines lines_of(int panels, int steps, const uk_tile_context_t& context) {
+  Lines found;
+  for (int panel = 0; panel < panels; ++panel) {
     const uintptr_t at = kRhs + static_cast<uintptr_t>(panel * steps * kStepBytes);
     for (int block = 0; block < kBlocks; ++block) {
       Prefetch ahead = prefetch_start<kBlocks, kStepBytes, kBlocks, kPrefetched>(
           reinterpret_cast<const char*>(at), steps, block, context);
-      for (uk_index_t k = 0; k < steps; ++k) {
+      for (int k = 0; k < steps; ++k, ++found.steps) {
         for_prefetched_lines<kBlocks, kPrefetched, 1>(ahead,
-                                                      [&](uintptr_t line) { lines.add(line); });
+                                                      [&](uintptr_t line) { found.add(line); });
       }
     }
+  }
+  return found;
+}
+
+// Of a single block: each line of the panels, but for the first ones, before it is read, and at
+// most `most` times.
+template <int kStepBytes, int kPrefetched = kStepBytes>
+void check_block(bool pages, int steps, int most) {
+  SCOPED_TRACE("steps of " + std::to_string(kStepBytes) + " bytes, pages " + std::to_string(pages));
+  constexpr intptr_t kFirst = kPrefetchDistance + 2 * kPrefetchedPage;
+  const int panels = 100000 / (steps * kStepBytes) + 2;
+  const Lines found = lines_of<1, kStepBytes, kPrefetched>(panels, steps, context_of(pages));
+  const intptr_t end = static_cast<intptr_t>(panels) * steps * kStepBytes;
+  ASSERT_GT(end, 2 * kFirst);
+  for (intptr_t at = kFirst; at + kCacheLine <= end; at += kCacheLine) {
+    const auto line = found.lines.find(at / kCacheLine);
+    ASSERT_NE(line, found.lines.end()) << at;
+    EXPECT_LE(line->second.count, most) << at;
+    EXPECT_LT(line->second.step * kStepBytes + static_cast<intptr_t>(kPrefetchedPage), at);
+  }
+  EXPECT_LE(found.lines.rbegin()->first * kCacheLine, end + kFirst);
+  if (!pages) {
+    EXPECT_EQ(static_cast<intptr_t>(kPrefetchDistance) / kCacheLine, found.lines.begin()->first);
+  }
+}
+
+// The last bytes of a step may be in a line with the first of the next one.
+TEST(Prefetch, OneBlockPrefetchesEachLineAhead) {
+  for (const bool pages : {false, true}) {
+    for (const int steps : {60, 64, 333}) {
+      check_block<32>(pages, steps, 2);
+      check_block<64>(pages, steps, 1);
+      check_block<96>(pages, steps, 2);
+      check_block<128>(pages, steps, 1);
+      check_block<192>(pages, steps, 1);
+      check_block<256>(pages, steps, 1);
+      check_block<320>(pages, steps, 1);
+      check_block<384>(pages, steps, 2);
+      check_block<32, prefetched_bytes(32, 2)>(pages, steps, 5);
+      check_block<64, prefetched_bytes(64, 1)>(pages, steps, 3);
+      check_block<96, prefetched_bytes(96, 1)>(pages, steps, 3);
+    }
+  }
+}
+
+// Of blocks that share it: the steps behind theirs, and nothing else.
+template <int kBlocks, int kStepBytes>
+void check_blocks(bool pages, int steps) {
+  SCOPED_TRACE(std::to_string(kBlocks) + " blocks, steps of " + std::to_string(kStepBytes) +
+               " bytes, pages " + std::to_string(pages));
+  const Lines found = lines_of<kBlocks, kStepBytes, kStepBytes>(1, steps, context_of(pages));
+  const intptr_t bytes = static_cast<intptr_t>(steps) * kStepBytes;
+  for (intptr_t at = bytes; at + kCacheLine <= 2 * bytes; at += kCacheLine) {
+    EXPECT_EQ(1u, found.lines.count(at / kCacheLine)) << at;
+  }
+  EXPECT_EQ(bytes / kCacheLine, found.lines.begin()->first);
+  EXPECT_LE(found.lines.rbegin()->first, (2 * bytes + kStepBytes) / kCacheLine);
+}
+
+TEST(Prefetch, BlocksPrefetchTheNextSteps) {
+  for (const bool pages : {false, true}) {
+    check_blocks<2, 64>(pages, 128);
+    check_blocks<2, 128>(pages, 64);
+    check_blocks<2, 256>(pages, 32);
+    check_blocks<2, 320>(pages, 24);
+    check_blocks<3, 384>(pages, 21);
+    check_blocks<4, 128>(pages, 64);
+    check_blocks<4, 512>(pages, 16);
+  }
+}
+
+TEST(Prefetch, FewRowsPrefetchALineOfEachPage) {
+  EXPECT_EQ(2 * kCacheLine, prefetched_bytes(kCacheLine, 1));
+  EXPECT_EQ(2 * kCacheLine, prefetched_bytes(16, 2));
+  EXPECT_EQ(kCacheLine, prefetched_bytes(kCacheLine, 3));
+  EXPECT_EQ(3 * kCacheLine, prefetched_bytes(3 * kCacheLine, 1));
+}
+
+template <int kBlocks, int kStepBytes>
+std::vector<uintptr_t> first_lines(const uk_tile_context_t& context) {
+  std::vector<uintptr_t> lines;
+  Prefetch ahead =
+      prefetch_start<kBlocks, kStepBytes>(reinterpret_cast<const char*>(kRhs), 64, 0, context);
+  for (int step = 0; step < 4; ++step) {
+    for_prefetched_lines<kBlocks, kStepBytes, 1>(ahead,
+                                                 [&](uintptr_t line) { lines.push_back(line); });
   }
   return lines;
 }
 
-// Each line from `first` bytes on up to where the panels end came up, at most `most` times, and
-// none that lies further than two pages past what the last step is ahead.
-template <int kBlocks, int kStepBytes, int kPrefetched = kStepBytes>
-void check_lines(bool pages, uk_index_t steps, uintptr_t first, int most) {
-  SCOPED_TRACE(std::to_string(kBlocks) + " blocks, steps of " + std::to_string(kStepBytes) +
-               " bytes, pages " + std::to_string(pages));
-  const Lines lines = lines_of<kBlocks, kStepBytes, kPrefetched>(steps, context_of(pages));
-  const auto end = static_cast<uintptr_t>(kPanels * steps * kStepBytes);
-  for (uintptr_t at = first; at + kCacheLine <= end; at += kCacheLine) {
-    EXPECT_GE(lines.count(at), 1) << at;
-    EXPECT_LE(lines.count(at), most) << at;
+// So that both are on their way at once.
+TEST(Prefetch, PagesTakeTurns) {
+  std::vector<uintptr_t> lines = first_lines<1, 128>(context_of(true));
+  for (size_t i = 0; i < lines.size(); i += 2) {
+    EXPECT_EQ(kPrefetchedPage, lines[i] - lines[i + 1]);
+    EXPECT_EQ(0u, lines[i + 1] & kPrefetchedPage);
+    EXPECT_EQ(lines[0] + i / 2 * kCacheLine, lines[i]);
   }
-  const uintptr_t furthest = end + kPrefetchDistance + 2 * kPrefetchedPage;
-  EXPECT_LE(lines.last(), static_cast<intptr_t>(furthest) / kCacheLine);
+  lines = first_lines<2, 128>(context_of(true));
+  ASSERT_EQ(4u, lines.size());
+  const uintptr_t half = 64 * 128 / 2;
+  EXPECT_EQ(kRhs + 2 * half, lines[0]);
+  EXPECT_EQ(lines[0] + half, lines[1]);
+  EXPECT_EQ(lines[0] + kCacheLine, lines[2]);
+  EXPECT_EQ(lines[1] + kCacheLine, lines[3]);
 }
 
-// A line of a step's end may be the next one's beginning.
-TEST(Prefetch, OneBlockPrefetchesEachLineAhead) {
-  const uintptr_t first = kPrefetchDistance + 2 * kPrefetchedPage;
-  for (const bool pages : {false, true}) {
-    for (const uk_index_t steps : {60, 64, 333}) {
-      check_lines<1, 128>(pages, steps, first, 2);
-      check_lines<1, 256>(pages, steps, first, 2);
-      check_lines<1, 64, prefetched_bytes(64, 1)>(pages, steps, first, 4);
-      check_lines<1, 32, prefetched_bytes(32, 2)>(pages, steps, first, 8);
-    }
-  }
-  check_lines<1, 64>(true, 1000, first, 2);
+// Several steps, or a part of a tile's columns, go line by line whatever the context says.
+TEST(Prefetch, PartsOfStepsTakeNoTurns) {
+  const uk_tile_context_t context = context_of(true);
+  const Prefetch of_columns =
+      prefetch_start<1, 256, 2, 128>(reinterpret_cast<const char*>(kRhs), 64, 0, context);
+  EXPECT_EQ(kRhs + kPrefetchDistance, of_columns.next);
+  EXPECT_EQ(256u, of_columns.step);
+  EXPECT_EQ(0u, of_columns.apart);
+  Prefetch ahead = {kRhs, 64, kPrefetchedPage};
+  Lines found;
+  for_prefetched_lines<1, 64, 4>(ahead, [&](uintptr_t line) { found.add(line); });
+  for (int line = 0; line < 4; ++line) EXPECT_EQ(1, found.lines[line].count);
+  EXPECT_EQ(kRhs + 256, ahead.next);
 }
 
-TEST(Prefetch, BlocksPrefetchEachLineOfTheNextSteps) {
-  for (const bool pages : {false, true}) {
-    check_lines<2, 128>(pages, 64, 128 * 64, 2);
-    check_lines<2, 256>(pages, 32, 256 * 32, 2);
-    check_lines<4, 128>(pages, 64, 128 * 64, 4);
-    check_lines<2, 64>(pages, 128, 64 * 128, 4);
-  }
-}
-
-// In turns, so that both are on their way at once.
-TEST(Prefetch, PagesAreAPageApart) {
-  Prefetch ahead =
-      prefetch_start<1, 128>(reinterpret_cast<const char*>(kRhs), 1000, 0, context_of(true));
-  for (int step = 0; step < 1000; ++step) {
-    uintptr_t lines[2] = {}, *line = lines;
-    for_prefetched_lines<1, 128, 1>(ahead, [&](uintptr_t address) { *line++ = address; });
-    EXPECT_EQ(kPrefetchedPage, lines[0] - lines[1]);
-    EXPECT_EQ(0u, lines[1] & kPrefetchedPage);
-    const uintptr_t read = kRhs + static_cast<uintptr_t>(step * 128);
-    EXPECT_GE(lines[1], read + kPrefetchedPage);
-    EXPECT_LE(lines[0], read + kPrefetchDistance + 2 * kPrefetchedPage);
-  }
-}
-
-// What the next tile needs, once, wherever the panel of this one lies.
-TEST(Prefetch, TilesFetchForOthersLineByLine) {
+// All that the next tile needs, once, wherever the panel of this one lies.
+template <int kBlocks, int kPrefetched, class Start>
+void check_fetch(Start start) {
+  constexpr int kSteps = 100, kBytes = 128;
   uk_tile_context_t context = context_of(true);
   context.prefetch_from = kRhs;
-  context.prefetch_step_bytes = 128;
-  Prefetch ahead = prefetch_start<1, 128>(nullptr, 100, 0, context);
-  Lines lines;
-  for (int step = 0; step < 100; ++step) {
-    for_prefetched_lines<1, 128, 1>(ahead, [&](uintptr_t line) { lines.add(line); });
+  context.prefetch_step_bytes = kBytes;
+  Lines found;
+  for (int block = 0; block < kBlocks; ++block) {
+    Prefetch ahead = start(static_cast<const char*>(nullptr), kSteps, block, context);
+    for (int k = 0; k < kSteps; ++k) {
+      for_prefetched_lines<kBlocks, kPrefetched, 1>(ahead,
+                                                    [&](uintptr_t line) { found.add(line); });
+    }
   }
-  for (uintptr_t at = 0; at < 100 * 128; at += kCacheLine) EXPECT_EQ(1, lines.count(at));
-  EXPECT_EQ(199, lines.last());
+  for (int line = 0; line < kSteps * kBytes / kCacheLine; ++line) {
+    EXPECT_EQ(1u, found.lines.count(line)) << line;
+  }
+  EXPECT_EQ(0, found.lines.begin()->first);
+}
+
+TEST(Prefetch, TilesFetchForOthers) {
+  check_fetch<1, 128>(prefetch_start<1, 128>);
+  check_fetch<2, 128>(prefetch_start<2, 128>);
+  check_fetch<1, 128>(fetch_start<1>);
+  check_fetch<2, 256>(fetch_start<2>);
+  check_fetch<4, 512>(fetch_start<4>);
+}
+
+// A tile on a decoded RHS that is told to fetch nothing.
+TEST(Prefetch, NothingElseComesUpWhereThereIsNothingToFetch) {
+  Prefetch ahead = fetch_start<1>(reinterpret_cast<const char*>(kRhs), 10, 0, context_of(true));
+  Lines found;
+  for (int k = 0; k < 10; ++k) {
+    for_prefetched_lines<1, 128, 1>(ahead, [&](uintptr_t line) { found.add(line); });
+  }
+  EXPECT_EQ(2u, found.lines.size());
+  EXPECT_EQ(10, found.lines[0].count);
 }
 
 }  // namespace
