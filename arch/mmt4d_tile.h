@@ -21,12 +21,7 @@ struct Prefetch {
   uintptr_t next, step, apart = 0, set_bits = 0, turn = 0;
 };
 
-// Of so many bytes, those of the first half of their lines.
-constexpr int first_half(int bytes) {
-  return (bytes + 2 * kCacheLine - 1) / (2 * kCacheLine) * kCacheLine;
-}
-
-// Whether each half has as many lines, one at least.
+// Whether each half of so many bytes has as many lines, one at least.
 constexpr bool has_equal_halves(int bytes) { return bytes > 0 && bytes % (2 * kCacheLine) == 0; }
 
 // Of a step's bytes, what a block of so many rows prefetches. Of few rows, at least a line in each
@@ -67,11 +62,12 @@ UK_INLINE Prefetch prefetch_start(const char* rhs, uk_index_t k1, int block,
   const auto from = reinterpret_cast<uintptr_t>(rhs);
   if constexpr (kBlocks > 1) {
     const uintptr_t bytes = steps * kStepBytes, half = bytes / 2;
-    constexpr bool kByLines = kPrefetched <= kCacheLine;
-    if (context.prefetches_pages && (kByLines || has_equal_halves(kPrefetched))) {
-      const uintptr_t step = kByLines ? half : kShare / 2;
-      return {from + bytes + half / kBlocks * number, step, half - first_half(kPrefetched), 0,
-              step ^ (kShare - half)};
+    const uintptr_t of_half = from + bytes + half / kBlocks * number;
+    if (context.prefetches_pages && has_equal_halves(kPrefetched)) {
+      return {of_half, kShare / 2, half - kPrefetched / 2};
+    }
+    if (context.prefetches_pages && kPrefetched <= kCacheLine) {
+      return {of_half, half, 0, 0, half ^ (kShare - half)};
     }
     return {from + bytes + bytes / kBlocks * number, kShare};
   }
@@ -82,7 +78,7 @@ UK_INLINE Prefetch prefetch_start(const char* rhs, uk_index_t k1, int block,
   constexpr bool kFillsPages = has_equal_halves(kPrefetched) && kPair % kPrefetched == 0;
   if (context.prefetches_pages && kAllColumns && kFillsPages) {
     const uintptr_t in_pair = (next & ~(kPair - 1)) + (next & (kPair - 1)) / 2;
-    return {in_pair | kPage, kShare / 2, 0 - kPage - first_half(kPrefetched), kPage};
+    return {in_pair | kPage, kShare / 2, 0 - kPage - kPrefetched / 2, kPage};
   }
   return {next, kShare};
 }
@@ -131,7 +127,7 @@ UK_INLINE void for_prefetched_lines(Prefetch& ahead, OneLine one_line) {
   constexpr int kShare = kSteps * ((kStepBytes + kBlocks - 1) / kBlocks);
   constexpr bool kByHalves = kSteps == 1 && has_equal_halves(kShare);
   UK_UNROLL for (int b = 0; b < kShare; b += kCacheLine) {
-    const bool is_apart = kByHalves && b >= first_half(kShare);
+    const bool is_apart = kByHalves && b >= kShare / 2;
     one_line(ahead.next + static_cast<uintptr_t>(b) + (is_apart ? ahead.apart : 0));
   }
   ahead.next += kSteps * ahead.step;

@@ -926,10 +926,10 @@ class TileSource:
         if blocks == 0:
             return "{}"
         fetching = [b for b in self.plan.blocks if self.prefetch_blocks(b)]
-        prefetched = self.prefetched_step(BlockShape(self.plan, block.rows, block.columns, block.sums))
         arguments = f"{self._block_steps}, {fetching.index(block)}, {self.context}"
         if self.plan.on_decoded_rhs:
             return f"fetch_start<{len(fetching)}>(rhs, {arguments})"
+        prefetched = self.prefetched_step(BlockShape(self.plan, block.rows, block.columns, block.sums))
         rhs = "rhs" if self.shares_prefetch else _offset("rhs", self.rhs_offset(block))
         return f"prefetch_start<{blocks}, {self.rhs_step}, {len(fetching)}, {prefetched}>({rhs}, {arguments})"
 

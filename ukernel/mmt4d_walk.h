@@ -81,6 +81,7 @@ struct Mmt4dWalk {
   bool rhs_streams() const { return rhs_bytes() >= kStreamBytes; }
   bool reads_rhs_once() const { return rhs_streams() && m == 1; }
   bool outruns_memory() const { return rhs_step_bytes > kMemoryBytes * step_cost; }
+  bool keeps_memory_waiting() const { return rhs_step_bytes <= kWaitingBytes * step_cost; }
 
   // Of a tile that prefetches its own panel.
   uintptr_t prefetch_distance() const {
@@ -89,10 +90,9 @@ struct Mmt4dWalk {
 
   // Of such a tile, too: whether it prefetches pages abreast (arch/mmt4d_tile.h). On Cascade Lake,
   // whose prefetches of its own begin anew with each page, tiles that wait for memory took 0.91 to
-  // 0.95 of the time, but s8s4 16x32, which is busy multiplying, 1.05 times as long.
+  // 0.96 of the time, but s8s4 16x32, which is busy multiplying, 1.05 times as long.
   bool prefetches_pages() const {
-    return l3_is_far && tile_steps == 1 && reads_rhs_once() &&
-           rhs_step_bytes > kWaitingBytes * step_cost;
+    return l3_is_far && tile_steps == 1 && reads_rhs_once() && !keeps_memory_waiting();
   }
 
   // Three panels at once come a twentieth sooner than two pages of one at a time, where a row of
@@ -105,7 +105,7 @@ struct Mmt4dWalk {
   // measured it where a CPU says nothing; but tiles of one row that are far slower than memory gain
   // by more sums.
   bool reads_abreast() const {
-    const bool waits_for_tiles = m0 == 1 && rhs_step_bytes <= kWaitingBytes * step_cost;
+    const bool waits_for_tiles = m0 == 1 && keeps_memory_waiting();
     return has_tile_abreast &&
            (!rhs_streams() || reads_ahead || waits_for_tiles || reads_far_abreast());
   }

@@ -102,7 +102,7 @@ struct uk_tile_context_t {
   uintptr_t prefetch_step_bytes = 0;
   // How far ahead of its reads a tile of one register block prefetches its own panel, in bytes.
   uintptr_t prefetch_distance = kPrefetchDistance;
-  // Whether tiles prefetch their own panel as two sequences of lines, a page or half a part apart.
+  // Whether tiles prefetch their own panel as two sequences of lines (arch/mmt4d_tile.h).
   bool prefetches_pages = false;
   // Of a tile on a decoded operand: the operand's panel as the dots take it, k1 steps of so many
   // bytes as the tile's form says, rounded up to whole instructions (tile_steps of

@@ -34,6 +34,11 @@ struct Lines {
     Line& line = lines.emplace(offset >> 6, Line{steps, 0}).first->second;
     ++line.count;
   }
+
+  template <int kBlocks, int kStepBytes, int kSteps = 1>
+  void add_step(Prefetch& ahead) {
+    for_prefetched_lines<kBlocks, kStepBytes, kSteps>(ahead, [&](uintptr_t line) { add(line); });
+  }
 };
 static_assert(kCacheLine == 1 << 6, "as Lines reckons");
 
@@ -46,8 +51,7 @@ Lines lines_of(int panels, int steps, const uk_tile_context_t& context) {
       Prefetch ahead = prefetch_start<kBlocks, kStepBytes, kBlocks, kPrefetched>(
           reinterpret_cast<const char*>(at), steps, block, context);
       for (int k = 0; k < steps; ++k, ++found.steps) {
-        for_prefetched_lines<kBlocks, kPrefetched, 1>(ahead,
-                                                      [&](uintptr_t line) { found.add(line); });
+        found.add_step<kBlocks, kPrefetched>(ahead);
       }
     }
   }
@@ -167,7 +171,7 @@ TEST(Prefetch, PartsOfStepsTakeNoTurns) {
   EXPECT_EQ(0u, of_columns.apart);
   Prefetch ahead = {kRhs, 64, kPrefetchedPage};
   Lines found;
-  for_prefetched_lines<1, 64, 4>(ahead, [&](uintptr_t line) { found.add(line); });
+  found.add_step<1, 64, 4>(ahead);
   for (int line = 0; line < 4; ++line) EXPECT_EQ(1, found.lines[line].count);
   EXPECT_EQ(kRhs + 256, ahead.next);
 }
@@ -183,8 +187,7 @@ void check_fetch(Start start) {
   for (int block = 0; block < kBlocks; ++block) {
     Prefetch ahead = start(static_cast<const char*>(nullptr), kSteps, block, context);
     for (int k = 0; k < kSteps; ++k) {
-      for_prefetched_lines<kBlocks, kPrefetched, 1>(ahead,
-                                                    [&](uintptr_t line) { found.add(line); });
+      found.add_step<kBlocks, kPrefetched>(ahead);
     }
   }
   for (int line = 0; line < kSteps * kBytes / kCacheLine; ++line) {
@@ -206,7 +209,7 @@ TEST(Prefetch, NothingElseComesUpWhereThereIsNothingToFetch) {
   Prefetch ahead = fetch_start<1>(reinterpret_cast<const char*>(kRhs), 10, 0, context_of(true));
   Lines found;
   for (int k = 0; k < 10; ++k) {
-    for_prefetched_lines<1, 128, 1>(ahead, [&](uintptr_t line) { found.add(line); });
+    found.add_step<1, 128>(ahead);
   }
   EXPECT_EQ(2u, found.lines.size());
   EXPECT_EQ(10, found.lines[0].count);
