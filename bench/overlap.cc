@@ -58,6 +58,12 @@ UK_LOOP(widened,
         "vfmadd231ps %%ymm15, %%ymm14, %%ymm\\a\n.endr\n",
         "vzeroupper\n")
 
+// Of one row by twelve vectors of f32, each an operand in memory.
+UK_LOOP(loaded,
+        ".irp a,0,1,2,3,4,5,6,7,8,9,10,11\n"
+        "vfmadd231ps 32*\\a(%1), %%ymm14, %%ymm\\a\n.endr\n",
+        "vzeroupper\n")
+
 // What a loop needs for the longest, and what for nearly as long.
 struct Needs {
   const char *most, *next;
@@ -69,32 +75,52 @@ struct Row {
   const char* loop;
   const char* isa;
   void (*run)(const void* data, uint64_t rounds);
-  Needs zen5, golden_cove;
+  Needs zen5, golden_cove, cascade_lake;
 };
 constexpr Row kRows[] = {
     {"products and sums, xmm",
      "sse2",
      products_and_sums,
      {"issue", "ports", 40 / 6.0, 26 / 4.0},
-     {"ports", "issue", 26 / 3.0, 40 / 6.0}},
+     {"ports", "issue", 26 / 3.0, 40 / 6.0},
+     {"ports", "issue", 24 / 2.0, 40 / 4.0}},
     {"chains of 4 cycles, ymm",
      "avx2_fma",
      chains,
+     {"chain", "ports", 4, 4},
      {"chain", "ports", 4, 4},
      {"chain", "ports", 4, 4}},
     {"widened columns, ymm",
      "avx2_fma",
      widened,
      {"ports", "loads", 24 / 3.0, 12 / 2.0},
-     {"ports", "loads", 12 / 1.0, 12 / 2.0}},  // one port widens
+     {"ports", "loads", 12 / 1.0, 12 / 2.0},   // one port widens
+     {"ports", "loads", 12 / 1.0, 12 / 2.0}},  // likewise
+    {"columns from memory, ymm",
+     "avx2_fma",
+     loaded,
+     {"ports", "loads", 12 / 2.0, 12 / 2.0},
+     {"ports", "loads", 12 / 2.0, 12 / 3.0},
+     {"ports", "loads", 12 / 2.0, 12 / 2.0}},
 };
 
-// The least of many tries, in cycles of the clock that the core has at the time.
+const Needs& needs_of_host(const Row& row, const uint64_t* host) {
+  if (!__builtin_cpu_is("intel")) return row.zen5;
+  // Intel's cores had AVX-VNNI since Golden Cove.
+  return uk_cpu_has_level("avx_vnni", host) ? row.golden_cove : row.cascade_lake;
+}
+
+// The least of many tries, in cycles of the clock that the core has at the time. Wide vectors lower
+// it on some cores, a while after the first of them, and for a while after the last: until then a
+// cycle would be of another clock than the loop.
 template <class Run>
 double least_cycles(const Run& run) {
   constexpr uint64_t kRounds = 2000;
-  alignas(64) static float data[64];
-  std::fill(data, data + 32, 0.5F);
+  constexpr double kSecondsToSettle = 2e-3;
+  alignas(64) static float data[96];
+  std::fill(data, data + 96, 0.5F);
+  for (double spent = 0; spent < kSecondsToSettle;)
+    spent += seconds_of([&] { run(data, kRounds); });
   double loop = std::numeric_limits<double>::infinity(), cycle = loop;
   for (int i = 0; i < 400; ++i) {
     cycle = std::min(cycle, seconds_of([&] { additions(data, kRounds); }) / kRounds / kAdditions);
@@ -108,9 +134,7 @@ void print_overlap(const uint64_t* host) {
   std::printf("|---|---|---|---|---|\n");
   for (const Row& row : kRows) {
     if (!uk_cpu_has_level(row.isa, host)) continue;
-    // Intel's cores had AVX-VNNI since then.
-    const bool is_intel = __builtin_cpu_is("intel") && uk_cpu_has_level("avx_vnni", host) != 0;
-    const Needs& needs = is_intel ? row.golden_cove : row.zen5;
+    const Needs& needs = needs_of_host(row, host);
     const double cycles = least_cycles(row.run);
     std::printf("| %s | %s %.2f | %s %.2f | %.2f | %.0f %% |\n", row.loop, needs.most,
                 needs.most_cycles, needs.next, needs.next_cycles, cycles,

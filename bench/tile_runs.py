@@ -13,7 +13,8 @@ ARCH = "x86_64"
 ABOVE_PEAK, ABSENT_LEVEL = 3, 77  # exit codes
 AMD_CORES = {"25": "Zen 4", "26": "Zen 5"}  # by family
 ZEN3_MODELS = {0x0, 0x2, 0x4, 0x5}  # of family 25, in sixteens
-INTEL_CORES = {"143": "Golden Cove", "207": "Golden Cove"}  # by model: Sapphire and Emerald Rapids
+# By model: Sapphire and Emerald Rapids; the Xeons from Skylake to Cooper Lake, whose cores are alike.
+INTEL_CORES = {"143": "Golden Cove", "207": "Golden Cove", "85": "Cascade Lake"}
 
 
 def _cpu() -> dict[str, str]:

@@ -28,7 +28,8 @@ class CoreNameTest(unittest.TestCase):
         for maker, family, model, core in (("AuthenticAMD", 25, 1, "Zen 3"), ("AuthenticAMD", 25, 33, "Zen 3"),
                                            ("AuthenticAMD", 25, 17, "Zen 4"), ("AuthenticAMD", 25, 97, "Zen 4"),
                                            ("AuthenticAMD", 25, 160, "Zen 4"), ("AuthenticAMD", 26, 2, "Zen 5"),
-                                           ("GenuineIntel", 6, 207, "Golden Cove"), ("GenuineIntel", 6, 85, "Intel")):
+                                           ("GenuineIntel", 6, 207, "Golden Cove"),
+                                           ("GenuineIntel", 6, 85, "Cascade Lake"), ("GenuineIntel", 6, 106, "Intel")):
             cpu = {"vendor_id": maker, "cpu family": str(family), "model": str(model)}
             with self.subTest(cpu), mock.patch.object(tile_runs, "_cpu", return_value=cpu):
                 self.assertEqual(tile_runs.core_name(), core)

@@ -13,7 +13,7 @@ import jinja2
 
 from generator.isas import expand, int_zero, set1
 from generator.model import BITS, SCALED_STEPS, Primitive, Steps
-from generator.plan import (Block, Plan, decodes_scaled, one_by_one, plan_abreast, plan_on_decoded_lhs,
+from generator.plan import (Block, Plan, decodes_scaled, embeds_rows, one_by_one, plan_abreast, plan_on_decoded_lhs,
                             plan_on_decoded_rhs, registers_of_further_sums, reloads_columns, spare_registers,
                             steps_of_turn, unrolls_steps)
 
@@ -223,6 +223,20 @@ class BlockShape:
         return unrolls_steps(self.p, self.rows, self.vectors, plan.reads_decoded, spare)
 
     @cached_property
+    def decodes_ahead(self) -> bool:
+        return not self.one_by_one and self.plan.decodes_ahead(self.rows, self.vectors, self.sums)
+
+    @cached_property
+    def vectors_of_step(self) -> range:
+        """Those that a step decodes for itself."""
+        return range(1 if self.decodes_ahead else 0, self.vectors)
+
+    def first_columns(self, pointer: str) -> list[Statement]:
+        """The first vector of the step there, decoded."""
+        units, = self.units_statement(0, pointer=pointer)
+        return [Statement("next_units_0", units.value), *self.columns_statements(0, 0, "next_units_0")]
+
+    @cached_property
     def step_bytes(self) -> int:
         """Of a k step of its columns."""
         return self.columns * self.plan.units * self.p.rhs_unit_bytes
@@ -234,7 +248,7 @@ class BlockShape:
     def _units(self, vector: int, part: int) -> str:
         return f"units_{vector}{self._suffix(part) if self.reloads_columns else ''}"
 
-    def units_statement(self, vector: int, part: int = 0) -> list[Statement]:
+    def units_statement(self, vector: int, part: int = 0, pointer: str = "columns") -> list[Statement]:
         """A vector of columns as it lies in memory or in the stage, for all parts if they are not loaded anew."""
         p = self.p
         if self.plan.reads_vectors:
@@ -245,7 +259,7 @@ class BlockShape:
             units = self.plan.spread * min(self.plan.vector_columns,
                                            self.columns - vector * self.plan.vector_columns)
             panel, vector_of_panel = divmod(vector, self.plan.operand_vectors(self.plan.tile.n0))
-            columns = "columns" if panel == 0 else f"columns + {panel} * panel_bytes"
+            columns = pointer if panel == 0 else f"{pointer} + {panel} * panel_bytes"
             load = _load(units, p.rhs_unit_bytes, p.operand_lanes,
                          _offset(columns, vector_of_panel * p.operand_lanes * p.rhs_unit_bytes))
         parts = self._decode[part:part + 1] if self.reloads_columns else self._decode
@@ -266,12 +280,12 @@ class BlockShape:
     def _suffix(self, part: int) -> str:
         return f"_{part}" if self.p.parts > 1 else ""
 
-    def columns_statements(self, vector: int, part: int) -> list[Statement]:
+    def columns_statements(self, vector: int, part: int, units: str | None = None) -> list[Statement]:
         p = self.p
         name = f"columns_{vector}{self._suffix(part)}"
         if self.plan.staged_parts > 1:
             return _applied((p.operand,), name, self._loaded(self._staged_vector(vector, part), self.rows))
-        return _applied((*self._decode[part], p.operand), name, self._units(vector, part))
+        return _applied((*self._decode[part], p.operand), name, units or self._units(vector, part))
 
     @cached_property
     def _decode(self) -> tuple[Steps, ...]:
@@ -283,12 +297,19 @@ class BlockShape:
             return self.p.scaled_decode
         return self.p.decode if self.one_by_one else self.p.decode_for_rows or self.p.decode
 
+    @cached_property
+    def embeds_rows(self) -> bool:
+        """In the text: what compilers embed is a statement of its own."""
+        return self.p.row_dot is not None and embeds_rows(self.p, self.vectors, self.plan.spread)
+
+    def _row(self, row: int, part: int) -> str:
+        return _offset("rows", self.plan.row_at(row, part))
+
     def row_statement(self, row: int, part: int) -> Statement:
         p, plan = self.p, self.plan
-        at = plan.row_at(row, part)
         bits = p.lane_bits * plan.spread
         broadcast = p.broadcast if p.broadcast and bits == 32 else p.isa.broadcast[bits]
-        lanes = broadcast.format(p=_offset("rows", at))
+        lanes = broadcast.format(p=self._row(row, part))
         value = p.operand.format(x=lanes)
         return Statement(f"row_{row}{self._suffix(part)}", f"pinned_row({value})" if p.product else value)
 
@@ -303,7 +324,8 @@ class BlockShape:
             operands[f"a{number}"] = f"row_{row}_{number}"
             operands[f"b{number}"] = f"columns_{vector}_{number}"
         if not p.product:
-            dot = p.dot.format(**operands)
+            form = p.row_dot if p.row_dot is not None and self.embeds_rows else p.dot
+            dot = form.format(**operands, p=self._row(row, part))
             return [f"{acc} = {f'in_order({dot})' if part in self.barriers else dot};"]
         dots = self._dots_of_step
         number = dots.index((row, vector, part))

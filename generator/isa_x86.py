@@ -31,14 +31,19 @@ _GOLDEN_COVE = Core("Golden Cove", vector_ports=3, issued=6, vectors_issued=6, a
                     steady_clock=False,
                     measured_contention={frozenset({"issue", "ports"}): 0.06, frozenset({"chain", "ports"}): 0.15,
                                          frozenset({"loads", "ports"}): 0.02})
-_NARROW = Core("Intel", 3), _ZEN3, _ZEN4, _ZEN5, _GOLDEN_COVE
+# Likewise. Its clock is 2.4 GHz where it multiplies in 512-bit vectors, 2.7 where it only adds or shuffles them.
+_CASCADE_LAKE = Core("Cascade Lake", vector_ports=3, chooses=False, steady_clock=False,
+                     measured_contention={frozenset({"issue", "ports"}): 0.03, frozenset({"chain", "ports"}): 0.03,
+                                          frozenset({"loads", "ports"}): 0.10})
+_NARROW = Core("Intel", 3), _ZEN3, _ZEN4, _ZEN5, _GOLDEN_COVE, _CASCADE_LAKE
 _WIDE = (Core("Intel", 2), replace(_ZEN4, passes=2, half_widening=_ZEN4.half_conversion), _ZEN5,
-         replace(_GOLDEN_COVE, vector_ports=2, half_widening=_GOLDEN_COVE.half_conversion))
+         replace(_GOLDEN_COVE, vector_ports=2, half_widening=_GOLDEN_COVE.half_conversion),
+         replace(_CASCADE_LAKE, vector_ports=2))
 
 
 def _cycles(intel: int, zen: int, zen5: int, golden_cove: int) -> dict[str, int]:
-    """Those of Zen 3 and Zen 4 are the same."""
-    return dict(zip((core.name for core in _NARROW), (intel, zen, zen, zen5, golden_cove)))
+    """Those of Zen 3 and Zen 4 are the same, and of all of Intel's before Golden Cove."""
+    return dict(zip((core.name for core in _NARROW), (intel, zen, zen, zen5, golden_cove, intel)))
 
 
 _ADD = _cycles(1, 1, 2, 1)  # of integers
@@ -92,7 +97,7 @@ AVX512_BASE = Isa(
     broadcast={32: "_mm512_set1_epi32(load_s32({p}))", 64: "_mm512_set1_epi64(load_s64({p}))",
                128: "_mm512_broadcast_i32x4(load_128<16>({p}))",
                256: "_mm512_broadcast_i64x4(load_256<32>({p}))"},
-    unrolls_steps=True, folds_loads=True)
+    unrolls_steps=True, folds_loads=True, decodes_ahead=True)
 
 AVX512_VNNI = Isa(**{**AVX512_BASE.__dict__, "name": "avx512_vnni",
                      "includes": ("arch/x86_64/avx512_vnni/idioms.h",)})
@@ -179,8 +184,11 @@ class _Names:
                 f"{self.set1(bits)})")
 
     def vnni_dot(self, instruction: str, infix: str, a: str, b: str) -> dict:
-        """With the 16 registers of AVX-VNNI, compilers rename the accumulators of lone dots too."""
+        """With the 16 registers of AVX-VNNI, compilers rename the accumulators of lone dots too. The second operand may
+        be broadcast from memory, with EVEX."""
+        embeds = self.bits == 512 and (b == "{a}" or instruction == "dpwssd")
         return {"dot": f"{self.mm}_{instruction}{infix}_epi32({{acc}}, {a}, {b})",
+                "row_dot": f"{instruction}_row({{acc}}, {{b}}, {{p}})" if embeds else None,
                 "dot_cost": Cost(multiply=1), "latency": _cycles(5, 4, 4, 5),
                 "keep_order": "always" if infix else "several"}
 
@@ -425,8 +433,12 @@ _ROUNDING_CYCLES = {
     "Golden Cove": {("f16", 16): (40.4, 21.5, 12.4, 9.1, 9.0), ("bf16", 16): (40.6, 24.7, 18.4, 17.7, 17.6),
                     ("f16", 32): (39.1, 20.2, 11.0, 6.8, 6.5), ("bf16", 32): (10.1, 5.4, 3.1, 2.2, 2.1),
                     ("f16", 64): (26.2, 14.0, 7.4, 4.4, 4.0), ("bf16", 64): (11.4, 6.1, 3.8, 3.1, 3.0)},
+    "Cascade Lake": {("f16", 16): (48.3, 25.5, 13.7, 13.2, 13.0), ("bf16", 16): (43.1, 26.2, 21.8, 21.5, 21.7),
+                     ("f16", 32): (37.3, 19.9, 10.7, 8.1, 8.4), ("bf16", 32): (10.0, 5.2, 3.0, 2.2, 2.2),
+                     ("f16", 64): (25.5, 13.2, 6.9, 4.3, 4.2), ("bf16", 64): (10.1, 5.4, 3.4, 3.3, 3.4)},
 }
-_WIDENING = {"Zen 3": 2.55, "Zen 4": 2.4, "Golden Cove": 2.7}  # cycles of SSE2's f16_to_f32, likewise
+# Likewise, cycles of SSE2's f16_to_f32.
+_WIDENING = {"Zen 3": 2.55, "Zen 4": 2.4, "Golden Cove": 2.7, "Cascade Lake": 2.8}
 # Constants, and what compilers keep in flight.
 _ROUNDING_REGISTERS = {("f16", 16): 10, ("bf16", 16): 12, ("f16", 32): 6, ("bf16", 32): 8,
                        ("f16", 64): 4, ("bf16", 64): 15}
@@ -451,7 +463,7 @@ def _float_primitives(isa: Isa) -> list[Primitive]:
             if isa is AVX2_FMA:  # whose registers are scarce: of two sums in a row also for GCC
                 acc = "in_order({acc})" if parts > 1 else "in_place({acc})"
             return {"dot": f"{n.mm}_fmadd_{lane}({{a}}, {{b}}, {acc})", "dot_cost": Cost(1),
-                    "latency": 4, "embeds_broadcast": isa.vector_bytes == 64}
+                    "row_dot": "fmadd_row({acc}, {b}, {p})" if isa.vector_bytes == 64 else None, "latency": 4}
         return {"dot": "multiply_add({acc}, {a}, {b})",
                 "dot_cost": Cost(multiply=1, add=1), "latency": _cycles(4, 3, 2, 2), "registers": 1}
 

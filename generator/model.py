@@ -136,6 +136,7 @@ class Isa:
     copies_operands: bool = False  # instructions overwrite an operand, so that dots need copies
     unrolls_steps: bool = False  # short K loops take two steps a turn
     folds_loads: bool = False  # GCC folds a load into each of its users, though it saves no copy
+    decodes_ahead: bool = False  # steps decode the next one's columns ahead of their dots, if there are registers
     # The lower parts of {a} and {b}, of that many bits, behind each other; of {x} the second one.
     join: dict[int, str] = field(default_factory=dict)
     second: dict[int, str] = field(default_factory=dict)
@@ -223,6 +224,8 @@ class Primitive:
     # of several dots, or always. A barrier where none is needed costs moves.
     keep_order: Literal["", "several", "always"] = ""
     embeds_broadcast: bool = False  # compilers make the broadcast of a row an operand of the dot
+    # {acc}, {b}, {p}: a dot that broadcasts its row of one lane itself, where compilers do not.
+    row_dot: str | None = None
     registers: int = 0  # that a dot needs beside its operands: temporaries and constants
     decode_registers: int = 0  # likewise the decoding of columns
     decode_constants: int = 0  # of `registers`, those that decoding alone takes

@@ -16,6 +16,8 @@ LOAD_MARGIN = 1.25  # likewise of blocks of one vector, with a load for each dot
 REGISTERS_TO_UNROLL = 4
 REGISTERS_TO_TAKE_TURNS = 2  # likewise, where the steps of a turn have sums of their own
 DECODE_TO_UNROLL = 4
+REGISTERS_TO_DECODE_AHEAD = 2  # the vector that is ahead, and one with which GCC takes its turns without the stack
+LEAST_ROWS_TO_DECODE_AHEAD = 8  # with four to six, whose dots also wait for each other, as many tiles were slower
 # Of the vectors of a step that is staged beside dots: such steps were slower where half of them was.
 STAGED_VECTORS_FILLED = 0.75
 STAGE_BYTES = 8 << 10  # of each staged operand: both stay in L1 beside the panels
@@ -47,6 +49,11 @@ def one_by_one(p: Primitive, rows: int, vectors: int) -> bool:
     decodes_first = (p.parts == 1 and p.decode != ((),)
                      and _registers(p, rows, vectors, False, False) <= p.isa.registers)
     return p.parts <= 2 and not decodes_first
+
+
+def embeds_rows(p: Primitive, vectors: int, spread: int) -> bool:
+    """Whether the dots of a block broadcast their rows themselves. Of several vectors each would load them anew."""
+    return vectors == 1 and (p.embeds_broadcast or (p.row_dot is not None and spread == 1))
 
 
 def registers_needed(p: Primitive, rows: int, vectors: int, decoded: bool) -> int:
@@ -410,10 +417,26 @@ class Plan:
         """Rows and vectors of the blocks."""
         return sorted({(b.rows, self.vectors(b.columns)) for b in self.blocks}, reverse=True)
 
+    def _registers_with_sums(self, rows: int, vectors: int, sums: int) -> int:
+        return (registers_needed(self.primitive, rows, vectors, self.reads_decoded)
+                + registers_of_further_sums(self.primitive, sums, rows, vectors))
+
+    def decodes_ahead(self, rows: int, vectors: int, sums: int) -> bool:
+        """Whether each step of a block decodes the first vector of the next one ahead of its dots. A core begins with
+        the oldest instructions: behind all dots of a step it would decode when these are done, and the next ones would
+        wait."""
+        p = self.primitive
+        decodes_step = (p.parts == 1 and p.decode != ((),) and not p.vectors_of_rows and not p.rounds_in_software
+                        and not self.reads_vectors and not self.reads_decoded and self.dots == 1)
+        registers = (self._registers_with_sums(rows, vectors, sums) + REGISTERS_TO_DECODE_AHEAD
+                     + spare_registers(self.tile, p, self.spread))
+        return (p.isa.decodes_ahead and decodes_step and rows >= LEAST_ROWS_TO_DECODE_AHEAD
+                and registers <= p.isa.registers)
+
     def registers_of(self, block: Block) -> int:
         vectors = self.vectors(block.columns)
-        return (registers_needed(self.primitive, block.rows, vectors, self.reads_decoded)
-                + registers_of_further_sums(self.primitive, block.sums, block.rows, vectors))
+        ahead = REGISTERS_TO_DECODE_AHEAD if self.decodes_ahead(block.rows, vectors, block.sums) else 0
+        return self._registers_with_sums(block.rows, vectors, block.sums) + ahead
 
     @cached_property
     def registers(self) -> int:
@@ -450,7 +473,7 @@ def _block_bound(p: Primitive, core: Core, units: int, spread: int, decoded: boo
         dots += p.row_sums_cost
     decode = Cost() if decoded else (p.scaled_decode_cost if scaled else p.decode_cost) * vectors
     least_decode = 0 if decoded else p.decode_cycles.get(core.name, 0) * vectors
-    embedded = p.embeds_broadcast and vectors == 1
+    embedded = embeds_rows(p, vectors, spread)
     if spread * p.lane_bits < isa.vector_bytes * 8 and not embedded:
         decode += Cost(shuffle=isa.broadcast_shuffles) * broadcasts
     # Loads that are no operands: those of SSE2 must be aligned, and panels need not be.

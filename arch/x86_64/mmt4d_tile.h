@@ -13,6 +13,9 @@
 //   kRowBytes                   one row of a k step as broadcast_lhs reads it
 //   broadcast_lhs(const char*)  one row x kK0 in every lane
 //   dot(acc, lhs, rhs)
+//   kBroadcastsRows             whether row_dot(acc, const char*, rhs) is a dot, too, with a row as
+//                               broadcast_lhs reads it, by instructions that broadcast it
+//                               themselves
 //   kPairsDots                  whether a dot is multiply(lhs, rhs) and add(acc, product) instead,
 //                               two dots at a time: see dots_in_pairs
 //   kSplitsSums                 whether a result may have several sums, and add(acc, acc): see
@@ -230,6 +233,8 @@ template <class P>
 struct Staged : OnStagedRows<P> {
   using Acc = typename P::Acc;
   static constexpr int kOutBytes = sizeof(Acc) / P::kLanes;
+  // Of accumulators on the stack GCC leaves some there between a K loop's parts.
+  static constexpr bool kDecodesAhead = P::kDecodesAhead && P::kOutBytes == kOutBytes;
   static UK_INLINE Acc load_out(const char* out) {
     Acc acc;
     __builtin_memcpy(&acc, out, sizeof(acc));
@@ -247,6 +252,46 @@ template <class P>
 constexpr int kPanelRhsBytes<OnStagedRows<P>> = kPanelRhsBytes<P>;
 template <class P>
 constexpr int kPanelRhsBytes<Staged<P>> = kPanelRhsBytes<P>;
+
+constexpr int kLeastRowsToDecodeAhead = 8;  // of four, as many tiles were slower as were faster
+
+// Whether each step of a block decodes the first vector of the next one, ahead of its dots. A core
+// begins with the oldest instructions: behind all dots of a step it would decode when these are
+// done, and the next ones would wait, on Cascade Lake for 3 to 17 % of the time. With a vector to
+// begin with they need not, and GCC has no registers for more.
+template <class P, int M0>
+constexpr bool decodes_ahead(int rows, int vectors) {
+  constexpr bool kIsVector = !__is_class(decltype(P::load_rhs(nullptr)));
+  constexpr int kTaken = 3;  // by a row, the vector that is ahead, and what GCC's turns take
+  return P::kDecodesAhead && P::kDecodesRhs && kIsVector && rows >= kLeastRowsToDecodeAhead &&
+         (rows + 1) * vectors + kTaken + P::kTemporaries <= P::kRegisters &&
+         (rows == M0 || !P::kSumsRows);  // between whose blocks GCC spills, too
+}
+
+// The first vector of the step to come, of k1 steps of columns at rhs.
+template <class P, int N0, bool kDecodes>
+struct NextColumns {
+  static constexpr int kVectors = 1;
+  decltype(P::load_rhs(nullptr)) first;
+  const char* last;
+
+  UK_INLINE NextColumns(const char* rhs, uk_index_t k1) : last(rhs) {
+    if (k1 == 0) return;
+    last += (k1 - 1) * N0 * P::kRhsBytes;
+    first = P::load_rhs(rhs);
+  }
+  // In the step at rhs. The last one decodes its own once more, as compilers must not see: they
+  // would take it apart from the others, and spill accumulators on the way to it.
+  UK_INLINE void decode(const char* rhs) {
+    first = P::load_rhs(opaque(rhs == last ? rhs : rhs + N0 * P::kRhsBytes));
+  }
+};
+// Of a block whose steps decode all of their own.
+template <class P, int N0>
+struct NextColumns<P, N0, false> {
+  static constexpr int kVectors = 0;
+  UK_INLINE NextColumns(const char*, uk_index_t) {}
+};
 
 // Of several panels abreast: whether a step loads its rows, and then the columns a vector at a
 // time, instead of the columns and then a row at a time, which takes more registers if rows are
@@ -304,13 +349,13 @@ struct NoRowsToStage {
 // k1 steps on a block's accumulators, of each sum of its results; a step's rows are kStride bytes
 // from the next one's. Of more columns than N0, each N0 are in the next of panels panel_bytes
 // apart. `sums` is of kSumsRows, for kSummedRows rows, if there are any. One of kPrefetchBlocks
-// blocks prefetches what is `ahead`; none does if that is 0. Each step stages a vector of to_stage,
-// which has enough of them.
+// blocks prefetches what is `ahead`; none does if that is 0. `next` has the first vector of
+// the first step, if it has any. Each step stages a vector of to_stage, which has enough of them.
 template <class P, int kStride, int N0, int kPrefetchBlocks, int kSummedRows, int Sums, int Rows,
-          int Vectors, class ToStage = NoRowsToStage>
+          int Vectors, class Next, class ToStage = NoRowsToStage>
 UK_INLINE void k_steps(typename P::Acc (&accs)[Sums][Rows][Vectors], typename P::Acc& sums,
                        const char* lhs, const char* rhs, uk_index_t panel_bytes, uk_index_t k1,
-                       Prefetch& ahead, ToStage* to_stage = nullptr) {
+                       Prefetch& ahead, [[maybe_unused]] Next& next, ToStage* to_stage = nullptr) {
   constexpr int kPanelVectors = N0 / P::kLanes;
   const auto step = [&](typename P::Acc(&acc)[Rows][Vectors]) UK_INLINE_LAMBDA {
     if constexpr (ToStage::kRowsOfStep > 0) to_stage->stage_beside_step();
@@ -337,18 +382,25 @@ UK_INLINE void k_steps(typename P::Acc (&accs)[Sums][Rows][Vectors], typename P:
       }
     } else {
       Columns columns[Vectors];
-      UK_UNROLL for (int j = 0; j < Vectors; ++j) {
+      if constexpr (Next::kVectors > 0) columns[0] = next.first;
+      UK_UNROLL for (int j = Next::kVectors; j < Vectors; ++j) {
         columns[j] = load_columns(j);
         if constexpr (Rows == 2) columns[j] = loaded_once(columns[j]);
       }
+      if constexpr (Next::kVectors > 0) next.decode(rhs);
       if constexpr (kSummedRows > 0) sums = P::template sum_rows<kSummedRows>(sums, lhs);
       if constexpr (P::kPairsDots) {
         dots_in_pairs<P>(acc, lhs, columns);
       } else {
         UK_UNROLL for (int i = 0; i < Rows; ++i) {
-          const auto row = P::broadcast_lhs(lhs + i * P::kRowBytes);
-          UK_UNROLL for (int j = 0; j < Vectors; ++j) {
-            acc[i][j] = P::dot(acc[i][j], row, columns[j]);
+          const char* const at = lhs + i * P::kRowBytes;
+          if constexpr (P::kBroadcastsRows && Vectors == 1) {  // of several each would load it anew
+            acc[i][0] = P::row_dot(acc[i][0], at, columns[0]);
+          } else {
+            const auto row = P::broadcast_lhs(at);
+            UK_UNROLL for (int j = 0; j < Vectors; ++j) {
+              acc[i][j] = P::dot(acc[i][j], row, columns[j]);
+            }
           }
         }
       }
@@ -394,6 +446,7 @@ UK_INLINE void k_loop(typename P::Acc (&accs)[Sums][Rows][Vectors], char* sums_o
                       Prefetch ahead) {
   constexpr int kStride = M0 * P::kRowBytes, kRhsStep = N0 * P::kRhsBytes;
   typename P::Acc sums = P::zero();
+  NextColumns<P, N0, decodes_ahead<P, M0>(Rows, Vectors)> columns(rhs, k1);
   if constexpr (P::kStagesLhs) {
     constexpr int kStagedSteps = staged_steps<P, M0>();
     alignas(64) char staged[2][kStagedSteps * kStride + P::kStageSlack];
@@ -408,19 +461,20 @@ UK_INLINE void k_loop(typename P::Acc (&accs)[Sums][Rows][Vectors], char* sums_o
       if constexpr (next.kRowsOfStep > 0) {
         beside = next.rows / next.kRowsOfStep;
         k_steps<P, kStride, N0, kPrefetchBlocks, 0>(accs, sums, staged[part], rhs, panel_bytes,
-                                                    beside, ahead, &next);
+                                                    beside, ahead, columns, &next);
       }
       next.stage_rest();
       k_steps<P, kStride, N0, kPrefetchBlocks, 0>(accs, sums, staged[part] + beside * kStride,
                                                   rhs + beside * kRhsStep, panel_bytes,
-                                                  steps - beside, ahead);
+                                                  steps - beside, ahead, columns);
       rhs += steps * kRhsStep;
       steps = next_steps;
     }
   } else if constexpr (kSumsRows && M0 < P::kLanes && P::kLanes % M0 == 0) {
     sums = P::template sum_panel<M0>(lhs, k1);
     __builtin_memcpy(sums_of_rows, &sums, sizeof(sums));
-    k_steps<P, kStride, N0, kPrefetchBlocks, 0>(accs, sums, lhs, rhs, panel_bytes, k1, ahead);
+    k_steps<P, kStride, N0, kPrefetchBlocks, 0>(accs, sums, lhs, rhs, panel_bytes, k1, ahead,
+                                                columns);
   } else if constexpr (kSumsRows) {
     const uk_index_t last = k1 < kStepsSummedFirst ? k1 : kStepsSummedFirst;
     const char* last_lhs = lhs + (k1 - last) * kStride;
@@ -428,12 +482,13 @@ UK_INLINE void k_loop(typename P::Acc (&accs)[Sums][Rows][Vectors], char* sums_o
       sums = P::template sum_rows<M0>(sums, last_lhs + k * kStride);
     }
     k_steps<P, kStride, N0, kPrefetchBlocks, M0>(accs, sums, lhs, rhs, panel_bytes, k1 - last,
-                                                 ahead);
+                                                 ahead, columns);
     __builtin_memcpy(sums_of_rows, &sums, sizeof(sums));
     k_steps<P, kStride, N0, kPrefetchBlocks, 0>(accs, sums, last_lhs, rhs + (k1 - last) * kRhsStep,
-                                                panel_bytes, last, ahead);
+                                                panel_bytes, last, ahead, columns);
   } else {
-    k_steps<P, kStride, N0, kPrefetchBlocks, 0>(accs, sums, lhs, rhs, panel_bytes, k1, ahead);
+    k_steps<P, kStride, N0, kPrefetchBlocks, 0>(accs, sums, lhs, rhs, panel_bytes, k1, ahead,
+                                                columns);
   }
 }
 

@@ -109,6 +109,40 @@ class PlanTest(unittest.TestCase):
             found = plan.stages_beside_dots, on_decoded_rhs is not None and on_decoded_rhs.stages_beside_dots
             self.assertEqual(found, (alone, decoded), line)
 
+    def test_columns_are_decoded_ahead_beside_many_rows(self) -> None:
+        for line, expected in (("f16f16f32 13x32x1 avx512_base", True), ("f16f16f32 16x32x1 avx512_base", True),
+                               ("f16f16f32 14x32x1 avx512_base", False),  # for want of registers
+                               ("f16f16f32 6x16x1 avx512_base", False),  # whose dots wait for each other
+                               ("f16f16f16 16x16x1 avx512_base", False),  # rounding overlaps by itself
+                               ("bf16bf16f32 13x32x2 avx512_base", False),  # of two parts
+                               ("s8s8s32 12x32x4 avx512_vnni", True), ("s8s8s32 9x20x2 avx512_vnni", True),
+                               ("s8s8s32 8x16x12 avx512_vnni", False),  # of several dots a step
+                               ("u8s8s32 13x32x4 avx512_vnni", False), ("f32f32f32 13x32x1 avx512_base", False),
+                               ("f16f16f32 8x8x1 avx2_fma", False)):  # nobody measured it
+            tile = parse_line(f"mmt4d {line}").tile("x86_64")
+            plan = make_plan(tile, choose_primitive(tile))
+            text = emit([plan])
+            self.assertEqual("next_columns_0 = " in text, expected, line)
+            self.assertEqual(any(plan.decodes_ahead(block.rows, plan.vectors(block.columns), block.sums)
+                                 for block in plan.blocks), expected, line)
+
+    def test_dots_of_one_vector_broadcast_their_rows(self) -> None:
+        for line, expected in (("s8s8s32 6x16x2 avx512_vnni", "dpwssd_row("),
+                               ("s8s8s32 6x16x4 avx512_vnni", "dpbusd_row("),
+                               ("s8s4s32 4x16x8 avx512_vnni", "dpbusd_row("),
+                               ("f16f16f32 6x16x1 avx512_base", "fmadd_row("),
+                               ("f64f64f64 6x8x1 avx512_base", "fmadd_row("),
+                               ("u8s8s32 6x16x4 avx512_vnni", None),  # broadcasts no u8
+                               ("s16s16s32 6x16x2 avx512_base", None), ("f32f32f32 6x8x1 avx2_fma", None)):
+            tile = parse_line(f"mmt4d {line}").tile("x86_64")
+            text = emit([make_plan(tile, choose_primitive(tile))])
+            self.assertEqual("const auto row_0" in text, expected is None, line)
+            self.assertEqual(set(re.findall(r"\w+_row\((?=acc)", text)), {expected} if expected else set(), line)
+        # Of two vectors each would load its rows anew, and of partial sums a row is more than a lane.
+        for line in ("f32f32f32 6x32x1 avx512_base", "s8s8s32 6x8x8 avx512_vnni"):
+            tile = parse_line(f"mmt4d {line}").tile("x86_64")
+            self.assertNotIn("_row(acc", emit([make_plan(tile, choose_primitive(tile))]), line)
+
     def test_rows_of_nibbles_that_are_decoded_once_are_used_as_they_lie(self) -> None:
         for line, stages in (("s8s4s32 13x32x8 avx512_vnni", False), ("s8s4s32 13x32x8 avx512_base", False),
                              ("s8s4s32 6x16x8 avx2_fma", False), ("s16u4s32 6x16x8 avx_vnni", False),
@@ -254,7 +288,7 @@ class SourceTest(unittest.TestCase):
         text = emit([make_plan(tile, choose_primitive(tile))])
         for sums, dot in (("sums", "acc_5_0"), ("sums1", "acc1_5_0")):
             sum_rows = re.escape(f"{sums} = sum_rows<kSummedRows>({sums}, rows);")
-            last_dot = re.escape(f"{dot} = _mm512_dpbusd_epi32({dot}, ")
+            last_dot = re.escape(f"{dot} = dpbusd_row({dot}, ")
             self.assertRegex(text, rf"{sum_rows}(?:(?!sum_rows)[^}}])*{last_dot}")
 
     def test_stores_write_each_byte_once(self) -> None:

@@ -80,7 +80,7 @@ UK_INLINE __m256 fma_rounded_to_f16(__m256 acc, __m256 a, __m256 b) {
 struct Avx2 {
   static constexpr int kRegisters = 16, kTemporaries = 0;
   static constexpr bool kSumsRows = false, kPairsDots = false, kRoundsDots = false;
-  static constexpr bool kSplitsSums = false;
+  static constexpr bool kSplitsSums = false, kBroadcastsRows = false, kDecodesAhead = false;
 };
 
 struct Avx2S32Out : Avx2 {

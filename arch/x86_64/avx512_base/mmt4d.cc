@@ -11,6 +11,10 @@ struct F32Fma : Out, Operands {
   static UK_INLINE __m512 dot(__m512 acc, __m512i lhs, __m512i rhs) {
     return _mm512_fmadd_ps(_mm512_castsi512_ps(lhs), _mm512_castsi512_ps(rhs), acc);
   }
+  static constexpr bool kBroadcastsRows = true;
+  static UK_INLINE __m512 row_dot(__m512 acc, const char* row, __m512i rhs) {
+    return fmadd_row(acc, _mm512_castsi512_ps(rhs), row);
+  }
 };
 
 struct F16Rounded : Avx512F16Out, Avx512WidenedOperands<Avx512WidenF16> {
@@ -55,6 +59,10 @@ struct F64 : Avx512 {
   static UK_INLINE __m512d load_rhs(const char* rhs) { return _mm512_loadu_pd(rhs); }
   static UK_INLINE Acc dot(Acc acc, __m512d lhs, __m512d rhs) {
     return _mm512_fmadd_pd(lhs, rhs, acc);
+  }
+  static constexpr bool kBroadcastsRows = true;
+  static UK_INLINE Acc row_dot(Acc acc, const char* row, __m512d rhs) {
+    return fmadd_row(acc, rhs, row);
   }
 };
 

@@ -8,6 +8,12 @@
 
 namespace {
 
+// Dots of columns with a row of four bytes, of VPDPBUSD with one of s8: see UK_ROW_DOT.
+UK_ROW_DOT(dpwssd_row, __m512i, "vpdpwssd %2%{1to16%}, %1, %0", 4,
+           _mm512_dpwssd_epi32(acc, columns, _mm512_set1_epi32(load_s32(row))))
+UK_ROW_DOT(dpbusd_row, __m512i, "vpdpbusd %2%{1to16%}, %1, %0", 4,
+           _mm512_dpbusd_epi32(acc, columns, _mm512_set1_epi32(load_s32(row))))
+
 // Flips an s8 in each byte into the u8 that is 128 more; as an unsigned operand it is 128 itself.
 UK_INLINE __m512i sign_bits() { return _mm512_set1_epi8(-128); }
 

@@ -16,12 +16,17 @@ struct SplitSums : Out {
 template <class Operands>
 struct S16Pairs : SplitSums<Avx512S32DotOut>, Operands {
   static constexpr int kK0 = 2;
+  static constexpr bool kBroadcastsRows = true;
   static UK_INLINE Acc dot(Acc acc, __m512i lhs, __m512i rhs) {
     return _mm512_dpwssd_epi32(acc, lhs, rhs);
   }
+  static UK_INLINE Acc row_dot(Acc acc, const char* row, __m512i rhs) {
+    return dpwssd_row(acc, rhs, row);
+  }
 };
 
-// VPDPBUSD: four products a lane of u8 by s8, added modulo 2^32.
+// VPDPBUSD: four products a lane of u8 by s8, added modulo 2^32. It broadcasts s8 alone, here
+// columns.
 struct U8S8 : SplitSums<Avx512S32DotOut>, Avx512DirectOperands {
   static constexpr int kK0 = 4;
   static UK_INLINE Acc dot(Acc acc, __m512i lhs, __m512i rhs) {
@@ -41,8 +46,12 @@ struct S8S8 : SplitSums<Avx512S32Out>, Avx512DirectOperands {
   static UK_INLINE __m512i load_rhs(const char* rhs) {
     return _mm512_xor_si512(Avx512DirectOperands::load_rhs(rhs), sign_bits());
   }
+  static constexpr bool kBroadcastsRows = true;
   static UK_INLINE Acc dot(Acc acc, __m512i lhs, __m512i rhs) {
     return _mm512_dpbusd_epi32(acc, rhs, lhs);
+  }
+  static UK_INLINE Acc row_dot(Acc acc, const char* row, __m512i rhs) {
+    return dpbusd_row(acc, rhs, row);
   }
   template <int Rows>
   static UK_INLINE Acc sum_rows(Acc sums, const char* rows) {
