@@ -31,8 +31,9 @@ _GOLDEN_COVE = Core("Golden Cove", vector_ports=3, issued=6, vectors_issued=6, a
                     steady_clock=False,
                     measured_contention={frozenset({"issue", "ports"}): 0.06, frozenset({"chain", "ports"}): 0.15,
                                          frozenset({"loads", "ports"}): 0.02})
-# Likewise. Its clock is 2.4 GHz where it multiplies in 512-bit vectors, 2.7 where it only adds or shuffles them.
-_CASCADE_LAKE = Core("Cascade Lake", vector_ports=3, chooses=False, steady_clock=False,
+# Likewise. Its clock is 2.4 GHz where it multiplies in 512-bit vectors, 2.7 where it only adds or shuffles them. What
+# widens bytes or halves from memory was measured to take two of its four places.
+_CASCADE_LAKE = Core("Cascade Lake", vector_ports=3, chooses=False, steady_clock=False, issues_shuffles_as_one=False,
                      measured_contention={frozenset({"issue", "ports"}): 0.03, frozenset({"chain", "ports"}): 0.03,
                                           frozenset({"loads", "ports"}): 0.10})
 _NARROW = Core("Intel", 3), _ZEN3, _ZEN4, _ZEN5, _GOLDEN_COVE, _CASCADE_LAKE

@@ -478,7 +478,8 @@ def _block_bound(p: Primitive, core: Core, units: int, spread: int, decoded: boo
         decode += Cost(shuffle=isa.broadcast_shuffles) * broadcasts
     # Loads that are no operands: those of SSE2 must be aligned, and panels need not be.
     alone = sums_rows + (0 if embedded else broadcasts)
-    if decoded or isa.copies_operands or p.decode == ((),):
+    begins_with_shuffle = p.decode_cost.shuffle > 0 and not core.issues_shuffles_as_one
+    if decoded or isa.copies_operands or p.decode == ((),) or begins_with_shuffle:
         alone += vectors
     # A dot spares its copy where it is the last one of an operand.
     copies = p.dots_of_unit * (rows - 1) * (vectors - 1) if isa.copies_operands else 0
