@@ -424,13 +424,13 @@ class Plan:
     def decodes_ahead(self, rows: int, vectors: int, sums: int) -> bool:
         """Whether each step of a block decodes the first vector of the next one ahead of its dots. A core begins with
         the oldest instructions: behind all dots of a step it would decode when these are done, and the next ones would
-        wait."""
+        wait. Results of several sums have dots enough under way."""
         p = self.primitive
         decodes_step = (p.parts == 1 and p.decode != ((),) and not p.vectors_of_rows and not p.rounds_in_software
                         and not self.reads_vectors and not self.reads_decoded and self.dots == 1)
         registers = (self._registers_with_sums(rows, vectors, sums) + REGISTERS_TO_DECODE_AHEAD
                      + spare_registers(self.tile, p, self.spread))
-        return (p.isa.decodes_ahead and decodes_step and rows >= LEAST_ROWS_TO_DECODE_AHEAD
+        return (p.isa.decodes_ahead and decodes_step and rows >= LEAST_ROWS_TO_DECODE_AHEAD and sums == 1
                 and registers <= p.isa.registers)
 
     def registers_of(self, block: Block) -> int:

@@ -258,12 +258,14 @@ constexpr int kLeastRowsToDecodeAhead = 8;  // of four, as many tiles were slowe
 // Whether each step of a block decodes the first vector of the next one, ahead of its dots. A core
 // begins with the oldest instructions: behind all dots of a step it would decode when these are
 // done, and the next ones would wait, on Cascade Lake for 3 to 17 % of the time. With a vector to
-// begin with they need not, and GCC has no registers for more.
-template <class P, int M0>
+// begin with they need not, and GCC has no registers for more. Results of several sums have dots
+// enough under way.
+template <class P, int M0, int Sums>
 constexpr bool decodes_ahead(int rows, int vectors) {
   constexpr bool kIsVector = !__is_class(decltype(P::load_rhs(nullptr)));
   constexpr int kTaken = 3;  // by a row, the vector that is ahead, and what GCC's turns take
-  return P::kDecodesAhead && P::kDecodesRhs && kIsVector && rows >= kLeastRowsToDecodeAhead &&
+  return P::kDecodesAhead && P::kDecodesRhs && kIsVector && Sums == 1 &&
+         rows >= kLeastRowsToDecodeAhead &&
          (rows + 1) * vectors + kTaken + P::kTemporaries <= P::kRegisters &&
          (rows == M0 || !P::kSumsRows);  // between whose blocks GCC spills, too
 }
@@ -446,7 +448,7 @@ UK_INLINE void k_loop(typename P::Acc (&accs)[Sums][Rows][Vectors], char* sums_o
                       Prefetch ahead) {
   constexpr int kStride = M0 * P::kRowBytes, kRhsStep = N0 * P::kRhsBytes;
   typename P::Acc sums = P::zero();
-  NextColumns<P, N0, decodes_ahead<P, M0>(Rows, Vectors)> columns(rhs, k1);
+  NextColumns<P, N0, decodes_ahead<P, M0, Sums>(Rows, Vectors)> columns(rhs, k1);
   if constexpr (P::kStagesLhs) {
     constexpr int kStagedSteps = staged_steps<P, M0>();
     alignas(64) char staged[2][kStagedSteps * kStride + P::kStageSlack];

@@ -113,6 +113,7 @@ class PlanTest(unittest.TestCase):
         for line, expected in (("f16f16f32 13x32x1 avx512_base", True), ("f16f16f32 16x32x1 avx512_base", True),
                                ("f16f16f32 14x32x1 avx512_base", False),  # for want of registers
                                ("f16f16f32 6x16x1 avx512_base", False),  # whose dots wait for each other
+                               ("s8s8s32 8x16x4 avx512_vnni", False),  # which has two sums of each result
                                ("f16f16f16 16x16x1 avx512_base", False),  # rounding overlaps by itself
                                ("bf16bf16f32 13x32x2 avx512_base", False),  # of two parts
                                ("s8s8s32 12x32x4 avx512_vnni", True), ("s8s8s32 9x20x2 avx512_vnni", True),
