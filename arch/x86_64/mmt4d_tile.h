@@ -285,7 +285,7 @@ struct NextColumns {
   // In the step at rhs. The last one decodes its own once more, as compilers must not see: they
   // would take it apart from the others, and spill accumulators on the way to it.
   UK_INLINE void decode(const char* rhs) {
-    first = P::load_rhs(opaque(rhs == last ? rhs : rhs + N0 * P::kRhsBytes));
+    first = pinned(P::load_rhs(opaque(rhs == last ? rhs : rhs + N0 * P::kRhsBytes)));
   }
 };
 // Of a block whose steps decode all of their own.
