@@ -127,6 +127,13 @@ class PlanTest(unittest.TestCase):
             self.assertEqual(any(plan.decodes_ahead(block.rows, plan.vectors(block.columns), block.sums)
                                  for block in plan.blocks), expected, line)
 
+    def test_what_widens_from_memory_is_issued_as_two_on_cascade_lake(self) -> None:
+        for line, vectors in (("s8s8s32 4x32x2 avx512_vnni", 2), ("s8s8s32 4x16x2 avx512_vnni", 1),
+                              ("s16s16s32 4x32x2 avx512_vnni", 0), ("f16f16f32 4x32x1 avx512_base", 0)):
+            tile = parse_line(f"mmt4d {line}").tile("x86_64")
+            bounds = make_plan(tile, choose_primitive(tile)).bounds
+            self.assertEqual(bounds["Cascade Lake"].issue - bounds["Intel"].issue, vectors / 4, line)
+
     def test_dots_of_one_vector_broadcast_their_rows(self) -> None:
         for line, expected in (("s8s8s32 6x16x2 avx512_vnni", "dpwssd_row("),
                                ("s8s8s32 6x16x4 avx512_vnni", "dpbusd_row("),
