@@ -1,4 +1,4 @@
-// How long a slice is, by a clock that the test sets.
+// How long a slice is, by a clock that the test sets, and which slices count.
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions; see LICENSE.
 #include "bench/peak.h"
@@ -6,6 +6,9 @@
 #include <gtest/gtest.h>
 
 #include <set>
+#include <vector>
+
+#include "bench/in_turns.h"
 
 namespace uk::bench {
 namespace {
@@ -30,6 +33,19 @@ TEST(RepetitionsPerSlice, DoNotCountSlowCalls) {
 
 TEST(RepetitionsPerSlice, AreOneAtLeast) {
   EXPECT_EQ(1u, repetitions_per_slice_by([](uint64_t) { return 10 * kSliceSeconds; }));
+}
+
+using Slices = std::vector<size_t>;
+
+TEST(QuietSlices, LieBetweenTwoTimesOfWhichNeitherIsLong) {
+  EXPECT_EQ((Slices{0, 1, 2}), quiet_slices({3e-6, 3.1e-6, 3e-6, 3.05e-6}));
+  EXPECT_EQ((Slices{0, 3}), quiet_slices({3e-6, 3e-6, 4e-6, 3e-6, 3e-6}));
+  EXPECT_EQ((Slices{2}), quiet_slices({6e-6, 6e-6, 3e-6, 3e-6}));
+  EXPECT_EQ(Slices{}, quiet_slices({3e-6, 6e-6, 3e-6}));
+}
+
+TEST(QuietSlices, AreAllWhereNoneIsQuieter) {
+  EXPECT_EQ((Slices{0, 1}), quiet_slices({6e-6, 6e-6, 6e-6}));
 }
 
 }  // namespace

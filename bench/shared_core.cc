@@ -12,7 +12,9 @@ namespace {
 // times where another thread was on the core.
 constexpr double kSharedTimes = 1.4;
 
-double seconds_of_slots() {
+}  // namespace
+
+double seconds_of_issue_slots() {
   return seconds_of([] {
     for (int turn = 0; turn < 1000; ++turn) {
       asm volatile(
@@ -24,8 +26,6 @@ double seconds_of_slots() {
   });
 }
 
-}  // namespace
-
 bool SharedCore::is_shared(double seconds) {
   if (shortest_ == 0 || seconds < shortest_) shortest_ = seconds;
   return seconds > kSharedTimes * shortest_;
@@ -33,7 +33,7 @@ bool SharedCore::is_shared(double seconds) {
 
 bool core_is_shared() {
   static SharedCore core;
-  return core.is_shared(seconds_of_slots());
+  return core.is_shared(seconds_of_issue_slots());
 }
 
 }  // namespace uk::bench

@@ -19,7 +19,10 @@ class SharedCore {
   double shortest_ = 0;
 };
 
-// The same of the core that the calling thread is on, by a loop of a few microseconds.
+// Of the loop, a few microseconds on the core that the calling thread is on.
+double seconds_of_issue_slots();
+
+// Whether that core is shared.
 bool core_is_shared();
 
 }  // namespace uk::bench
