@@ -10,7 +10,8 @@
 //   load_rhs(const char*)       kLanes columns x kK0
 //   kDecodesRhs                 whether that takes instructions beside the load,
 //   kDecodeTemporaries          and what of the register file, with sums of rows
-//   kRowBytes                   one row of a k step as broadcast_lhs reads it
+//   kDecodesAhead               whether steps may decode a vector of the next one: see
+//   decodes_ahead kRowBytes                   one row of a k step as broadcast_lhs reads it
 //   broadcast_lhs(const char*)  one row x kK0 in every lane
 //   dot(acc, lhs, rhs)
 //   kBroadcastsRows             whether row_dot(acc, const char*, rhs) is a dot, too, with a row as
@@ -283,7 +284,8 @@ struct NextColumns {
     first = P::load_rhs(rhs);
   }
   // In the step at rhs. The last one decodes its own once more, as compilers must not see: they
-  // would take it apart from the others, and spill accumulators on the way to it.
+  // would take it apart from the others, and spill accumulators on the way to it. Pinned, as GCC
+  // would decode behind the dots, into the register of this step's vector.
   UK_INLINE void decode(const char* rhs) {
     first = pinned(P::load_rhs(opaque(rhs == last ? rhs : rhs + N0 * P::kRhsBytes)));
   }
@@ -448,7 +450,7 @@ UK_INLINE void k_loop(typename P::Acc (&accs)[Sums][Rows][Vectors], char* sums_o
                       Prefetch ahead) {
   constexpr int kStride = M0 * P::kRowBytes, kRhsStep = N0 * P::kRhsBytes;
   typename P::Acc sums = P::zero();
-  NextColumns<P, N0, decodes_ahead<P, M0, Sums>(Rows, Vectors)> columns(rhs, k1);
+  NextColumns<P, N0, decodes_ahead<P, M0, Sums>(Rows, Vectors)> next_columns(rhs, k1);
   if constexpr (P::kStagesLhs) {
     constexpr int kStagedSteps = staged_steps<P, M0>();
     alignas(64) char staged[2][kStagedSteps * kStride + P::kStageSlack];
@@ -463,12 +465,12 @@ UK_INLINE void k_loop(typename P::Acc (&accs)[Sums][Rows][Vectors], char* sums_o
       if constexpr (next.kRowsOfStep > 0) {
         beside = next.rows / next.kRowsOfStep;
         k_steps<P, kStride, N0, kPrefetchBlocks, 0>(accs, sums, staged[part], rhs, panel_bytes,
-                                                    beside, ahead, columns, &next);
+                                                    beside, ahead, next_columns, &next);
       }
       next.stage_rest();
       k_steps<P, kStride, N0, kPrefetchBlocks, 0>(accs, sums, staged[part] + beside * kStride,
                                                   rhs + beside * kRhsStep, panel_bytes,
-                                                  steps - beside, ahead, columns);
+                                                  steps - beside, ahead, next_columns);
       rhs += steps * kRhsStep;
       steps = next_steps;
     }
@@ -476,7 +478,7 @@ UK_INLINE void k_loop(typename P::Acc (&accs)[Sums][Rows][Vectors], char* sums_o
     sums = P::template sum_panel<M0>(lhs, k1);
     __builtin_memcpy(sums_of_rows, &sums, sizeof(sums));
     k_steps<P, kStride, N0, kPrefetchBlocks, 0>(accs, sums, lhs, rhs, panel_bytes, k1, ahead,
-                                                columns);
+                                                next_columns);
   } else if constexpr (kSumsRows) {
     const uk_index_t last = k1 < kStepsSummedFirst ? k1 : kStepsSummedFirst;
     const char* last_lhs = lhs + (k1 - last) * kStride;
@@ -484,13 +486,13 @@ UK_INLINE void k_loop(typename P::Acc (&accs)[Sums][Rows][Vectors], char* sums_o
       sums = P::template sum_rows<M0>(sums, last_lhs + k * kStride);
     }
     k_steps<P, kStride, N0, kPrefetchBlocks, M0>(accs, sums, lhs, rhs, panel_bytes, k1 - last,
-                                                 ahead, columns);
+                                                 ahead, next_columns);
     __builtin_memcpy(sums_of_rows, &sums, sizeof(sums));
     k_steps<P, kStride, N0, kPrefetchBlocks, 0>(accs, sums, last_lhs, rhs + (k1 - last) * kRhsStep,
-                                                panel_bytes, last, ahead, columns);
+                                                panel_bytes, last, ahead, next_columns);
   } else {
     k_steps<P, kStride, N0, kPrefetchBlocks, 0>(accs, sums, lhs, rhs, panel_bytes, k1, ahead,
-                                                columns);
+                                                next_columns);
   }
 }
 
