@@ -10,8 +10,8 @@
 //   load_rhs(const char*)       kLanes columns x kK0
 //   kDecodesRhs                 whether that takes instructions beside the load,
 //   kDecodeTemporaries          and what of the register file, with sums of rows
-//   kDecodesAhead               whether steps may decode a vector of the next one: see
-//   decodes_ahead kRowBytes                   one row of a k step as broadcast_lhs reads it
+//   kDecodesAhead               whether steps may decode for the next one: see decodes_ahead
+//   kRowBytes                   one row of a k step as broadcast_lhs reads it
 //   broadcast_lhs(const char*)  one row x kK0 in every lane
 //   dot(acc, lhs, rhs)
 //   kBroadcastsRows             whether row_dot(acc, const char*, rhs) is a dot, too, with a row as
