@@ -50,16 +50,17 @@ Pair time_in_turns(const Run& run, const Reference& reference, double least_seco
   const uint64_t reference_n = repetitions_per_slice(reference);
   std::vector<double> seconds, reference_seconds, slots = {seconds_of_issue_slots()};
   std::vector<size_t> counted;
-  for (double spent = 0, quiet_spent = 0;;) {
+  for (double spent = 0;;) {
     reference_seconds.push_back(seconds_of([&] { reference(reference_n); }));
     seconds.push_back(seconds_of([&] { run(n); }));
     slots.push_back(seconds_of_issue_slots());
     spent += reference_seconds.back() + seconds.back();
+    if (spent < least_seconds || seconds.size() < least_pairs) continue;
     counted = quiet_slices(slots);
-    quiet_spent = 0;
+    double quiet_spent = 0;
     for (const size_t i : counted) quiet_spent += reference_seconds[i] + seconds[i];
     if (quiet_spent >= least_seconds && counted.size() >= least_pairs) break;
-    if (spent >= kPatience * least_seconds && seconds.size() >= least_pairs) break;
+    if (spent >= kPatience * least_seconds) break;
   }
   if (counted.size() < least_pairs) {
     counted.resize(seconds.size());

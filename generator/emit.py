@@ -224,7 +224,7 @@ class BlockShape:
 
     @cached_property
     def decodes_ahead(self) -> bool:
-        return not self.one_by_one and self.plan.decodes_ahead(self.rows, self.vectors, self.sums)
+        return self.plan.decodes_ahead(self.rows, self.vectors, self.sums)
 
     @cached_property
     def vectors_of_step(self) -> range:
@@ -298,9 +298,9 @@ class BlockShape:
         return self.p.decode if self.one_by_one else self.p.decode_for_rows or self.p.decode
 
     @cached_property
-    def embeds_rows(self) -> bool:
-        """In the text: what compilers embed is a statement of its own."""
-        return self.p.row_dot is not None and embeds_rows(self.p, self.vectors, self.plan.spread)
+    def row_dot(self) -> str | None:
+        """Of dots that broadcast their rows themselves; where compilers see to that, rows have statements."""
+        return self.p.row_dot if embeds_rows(self.p, self.vectors, self.plan.spread) else None
 
     def _row(self, row: int, part: int) -> str:
         return _offset("rows", self.plan.row_at(row, part))
@@ -324,8 +324,7 @@ class BlockShape:
             operands[f"a{number}"] = f"row_{row}_{number}"
             operands[f"b{number}"] = f"columns_{vector}_{number}"
         if not p.product:
-            form = p.row_dot if p.row_dot is not None and self.embeds_rows else p.dot
-            dot = form.format(**operands, p=self._row(row, part))
+            dot = (self.row_dot or p.dot).format(**operands, p=self._row(row, part))
             return [f"{acc} = {f'in_order({dot})' if part in self.barriers else dot};"]
         dots = self._dots_of_step
         number = dots.index((row, vector, part))
