@@ -24,7 +24,9 @@ _ZEN3 = replace(_ZEN4, name="Zen 3",
                 measured_contention={frozenset({"issue", "ports"}): 0.33, frozenset({"chain", "ports"}): 0.01,
                                      frozenset({"loads", "ports"}): 0.23})
 _ZEN5 = Core("Zen 5", vector_ports=4, shuffle_ports=2, issued=8, vectors_issued=6, adds_apart=True,
-             half_conversion=Cost(any=3))
+             half_conversion=Cost(any=3),
+             measured_contention={frozenset({"issue", "ports"}): 0.12, frozenset({"chain", "ports"}): 0.09,
+                                  frozenset({"loads", "ports"}): 0.11})
 # Measured on Emerald Rapids, after all plans were chosen. Its clock is a tenth slower where it multiplies floats in
 # 512-bit vectors.
 _GOLDEN_COVE = Core("Golden Cove", vector_ports=3, issued=6, vectors_issued=6, adds_apart=True, chooses=False,
@@ -431,6 +433,9 @@ _ROUNDING_CYCLES = {
     "Zen 4": {("f16", 16): (33.0, 17.6, 10.4, 9.0, 9.0), ("bf16", 16): (30.8, 19.0, 15.3, 15.1, 15.0),
               ("f16", 32): (27.0, 13.6, 7.8, 5.7, 5.8), ("bf16", 32): (8.0, 4.1, 2.5, 1.8, 1.7),
               ("f16", 64): (23.0, 12.4, 6.5, 4.9, 4.7), ("bf16", 64): (8.2, 5.4, 4.0, 3.3, 3.2)},
+    "Zen 5": {("f16", 16): (38.7, 20.9, 12.1, 9.2, 9.1), ("bf16", 16): (40.2, 22.6, 15.0, 14.8, 14.8),
+              ("f16", 32): (32.5, 17.3, 9.6, 6.0, 6.0), ("bf16", 32): (11.9, 6.0, 3.0, 1.9, 1.8),
+              ("f16", 64): (25.0, 12.5, 6.4, 3.5, 2.6), ("bf16", 64): (12.0, 6.0, 3.2, 2.0, 1.6)},
     "Golden Cove": {("f16", 16): (40.4, 21.5, 12.4, 9.1, 9.0), ("bf16", 16): (40.6, 24.7, 18.4, 17.7, 17.6),
                     ("f16", 32): (39.1, 20.2, 11.0, 6.8, 6.5), ("bf16", 32): (10.1, 5.4, 3.1, 2.2, 2.1),
                     ("f16", 64): (26.2, 14.0, 7.4, 4.4, 4.0), ("bf16", 64): (11.4, 6.1, 3.8, 3.1, 3.0)},
@@ -439,7 +444,7 @@ _ROUNDING_CYCLES = {
                      ("f16", 64): (25.5, 13.2, 6.9, 4.3, 4.2), ("bf16", 64): (10.1, 5.4, 3.4, 3.3, 3.4)},
 }
 # Likewise, cycles of SSE2's f16_to_f32.
-_WIDENING = {"Zen 3": 2.55, "Zen 4": 2.4, "Golden Cove": 2.7, "Cascade Lake": 2.8}
+_WIDENING = {"Zen 3": 2.55, "Zen 4": 2.4, "Zen 5": 2.0, "Golden Cove": 2.7, "Cascade Lake": 2.8}
 # Constants, and what compilers keep in flight.
 _ROUNDING_REGISTERS = {("f16", 16): 10, ("bf16", 16): 12, ("f16", 32): 6, ("bf16", 32): 8,
                        ("f16", 64): 4, ("bf16", 64): 15}
