@@ -424,14 +424,15 @@ class Plan:
     def decodes_ahead(self, rows: int, vectors: int, sums: int) -> bool:
         """Whether each step of a block decodes the first vector of the next one ahead of its dots. A core begins with
         the oldest instructions: behind all dots of a step it would decode when these are done, and the next ones would
-        wait. Results of several sums have dots enough under way."""
+        wait. Results of several sums have dots enough under way, and so have those that each dot rounds."""
         p = self.primitive
-        decodes_step = (p.parts == 1 and p.decode != ((),) and not p.vectors_of_rows and not p.rounds_in_software
+        decodes_step = (p.parts == 1 and p.decode != ((),) and not p.vectors_of_rows
                         and not self.reads_vectors and not self.reads_decoded and self.dots == 1)
+        rounds_behind_dots = p.round_dot is not None
+        waits = rounds_behind_dots or (rows >= LEAST_ROWS_TO_DECODE_AHEAD and not p.rounds_in_software and sums == 1)
         registers = (self._registers_with_sums(rows, vectors, sums) + REGISTERS_TO_DECODE_AHEAD
                      + spare_registers(self.tile, p, self.spread))
-        return (p.isa.decodes_ahead and decodes_step and rows >= LEAST_ROWS_TO_DECODE_AHEAD and sums == 1
-                and registers <= p.isa.registers)
+        return p.isa.decodes_ahead and decodes_step and waits and registers <= p.isa.registers
 
     def registers_of(self, block: Block) -> int:
         vectors = self.vectors(block.columns)

@@ -114,7 +114,9 @@ class PlanTest(unittest.TestCase):
                                ("f16f16f32 14x32x1 avx512_base", False),  # for want of registers
                                ("f16f16f32 6x16x1 avx512_base", False),  # whose dots wait for each other
                                ("s8s8s32 8x16x4 avx512_vnni", False),  # which has two sums of each result
-                               ("f16f16f16 16x16x1 avx512_base", False),  # rounding overlaps by itself
+                               ("f16f16f16 16x16x1 avx512_base", False),  # each dot rounds, which overlaps by itself
+                               ("bf16bf16bf16 16x16x1 avx512_base", True), ("bf16bf16bf16 5x32x1 avx512_base", True),
+                               ("bf16bf16bf16 9x32x1 avx512_base", True),  # in blocks of five and four rows
                                ("bf16bf16f32 13x32x2 avx512_base", False),  # of two parts
                                ("s8s8s32 12x32x4 avx512_vnni", True), ("s8s8s32 9x20x2 avx512_vnni", True),
                                ("s8s8s32 8x16x12 avx512_vnni", False),  # of several dots a step
