@@ -416,15 +416,15 @@ def _integer_primitives(isa: Isa) -> list[Primitive]:
     return found
 
 
-# fma_rounded_to_<name> of the levels' idioms.h, by bytes of a vector: cost; cycles through the accumulator on Intel's
-# cores and on Zen 5, where those that round to odd first are ten less than were measured of a longer sequence.
+# fma_rounded_to_<name> of the levels' idioms.h, by bytes of a vector: cost; cycles through the accumulator on cores
+# that _ROUNDING_CYCLES lacks.
 _ROUNDING = {
-    ("f16", 16): (Cost(4, 10, add=10, renamed=8), 40, 32),
-    ("bf16", 16): (Cost(30, 20, 12), 39, 38),
-    ("f16", 32): (Cost(4, 5, add=4, convert=2), 26, 27),
-    ("bf16", 32): (Cost(2, 4), 9, 13),
-    ("f16", 64): (Cost(2, 2, convert=2), 23, 26),
-    ("bf16", 64): (Cost(2, 4), 10, 13),
+    ("f16", 16): (Cost(4, 10, add=10, renamed=8), 40),
+    ("bf16", 16): (Cost(30, 20, 12), 39),
+    ("f16", 32): (Cost(4, 5, add=4, convert=2), 26),
+    ("bf16", 32): (Cost(2, 4), 9),
+    ("f16", 64): (Cost(2, 2, convert=2), 23),
+    ("bf16", 64): (Cost(2, 4), 10),
 }
 # What bench_overlap prints of them, as no core finds ports for all instructions at once.
 _ROUNDING_CYCLES = {
@@ -521,7 +521,7 @@ def _float_primitives(isa: Isa) -> list[Primitive]:
                   "least_rows_staged_once": _LEAST_ROWS_STAGED_ONCE.get(isa.name, 0),
                   **(_SOFTWARE_STAGING if isa is SSE2 else {})}
         out_half = {"load_out": f"{name}_to_f32({{load}})", "store_out": f"f32_to_{name}({{acc}})"}
-        cost, intel, zen5 = _ROUNDING[name, isa.vector_bytes]
+        cost, latency = _ROUNDING[name, isa.vector_bytes]
         # Products of two f16 are exact in f32, so mul + add is the FMA chain; those of two bf16 can
         # underflow.
         to_f32 = "fma_chain" if has_fma or name == "f16" else "mul_add_chain"
@@ -536,7 +536,7 @@ def _float_primitives(isa: Isa) -> list[Primitive]:
             Primitive(isa, TYPES[f"{name}{name}{name}"], numerics="f32acc", **common, **out_half,
                       **multiply_add("ps", len(form["k_order"]))),
             Primitive(isa, TYPES[f"{name}{name}{name}"], numerics="round_each_step", **common,
-                      **out_half, **rounded, dot_cost=cost, latency={"Intel": intel, "Zen 5": zen5},
+                      **out_half, **rounded, dot_cost=cost, latency=latency,
                       dot_cycles={core: cycles[name, isa.vector_bytes] for core, cycles in _ROUNDING_CYCLES.items()
                                   if (name, isa.vector_bytes) in cycles},
                       registers=_ROUNDING_REGISTERS[name, isa.vector_bytes]),

@@ -95,7 +95,7 @@ class Core:
     steady_clock: bool = True  # whatever it executes
     issues_shuffles_as_one: bool = True  # with the loads of their operands
     # Of what a loop needs for second longest, how much of its own time it adds, by these two needs, as bench_overlap
-    # measures it. On Zen 5 that was 10 to 13 % of all three, at times 27; where nothing is given it is not known.
+    # measures it; where nothing is given it is not known.
     measured_contention: dict[frozenset[str], float] = field(default_factory=dict)
     other_contention: float = 0.12
 
