@@ -184,7 +184,7 @@ UK_INLINE void add_row_sums(char* to, const char* from) {
   template <int M0, int N0, int K0, uk::TileForm kForm>                                         \
   constexpr uk_decoded_operand_t decoded_##types = decoded_operand<__VA_ARGS__, M0, N0>(kForm); \
   template <int M0, int N0, int K0>                                                             \
-  constexpr bool reads_abreast_##types = reads_abreast<__VA_ARGS__, M0, N0>();                  \
+  constexpr uk::Abreast reads_abreast_##types = reads_abreast<__VA_ARGS__, M0, N0>();           \
   template <int M0, int N0, int K0, uk::TileForm kForm>                                         \
   UK_INLINE void mmt4d_##types(void* out, const void* lhs, const void* rhs, uk_index_t k1,      \
                                uint32_t flags, const uk_tile_context_t& context) {              \

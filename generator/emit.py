@@ -13,9 +13,9 @@ import jinja2
 
 from generator.isas import expand, int_zero, set1
 from generator.model import BITS, SCALED_STEPS, Primitive, Steps
-from generator.plan import (Block, Plan, decodes_scaled, embeds_rows, one_by_one, plan_abreast, plan_on_decoded_lhs,
-                            plan_on_decoded_rhs, registers_of_further_sums, reloads_columns, spare_registers,
-                            steps_of_turn, unrolls_steps)
+from generator.plan import (Block, Plan, decodes_scaled, embeds_rows, one_by_one, plan_abreast,
+                            plan_abreast_from_memory, plan_on_decoded_lhs, plan_on_decoded_rhs,
+                            registers_of_further_sums, reloads_columns, spare_registers, steps_of_turn, unrolls_steps)
 
 TEMPLATES = jinja2.Environment(
     loader=jinja2.FileSystemLoader(Path(__file__).parent / "templates"),
@@ -762,7 +762,8 @@ class TileSource:
     plan: Plan
     on_decoded_rhs: TileSource | None = None  # the same tile where an op has decoded the RHS
     on_decoded_lhs: TileSource | None = None  # or staged the LHS
-    abreast: TileSource | None = None  # on several RHS panels at once
+    abreast: TileSource | None = None  # on several RHS panels at once, if only on those from memory
+    abreast_in_caches: bool = False
 
     @cached_property
     def p(self) -> Primitive:
@@ -961,8 +962,9 @@ class TileSource:
 
 
 def _in_library(plan: Plan) -> TileSource:
-    forms = (plan_on_decoded_rhs(plan), plan_on_decoded_lhs(plan), plan_abreast(plan))
-    return TileSource(plan, *(TileSource(form) if form else None for form in forms))
+    forms = (plan_on_decoded_rhs(plan), plan_on_decoded_lhs(plan), plan_abreast_from_memory(plan))
+    return TileSource(plan, *(TileSource(form) if form else None for form in forms),
+                      abreast_in_caches=plan_abreast(plan) is not None)
 
 
 def emit(plans: Iterable[Plan], in_library: bool = False) -> str:

@@ -27,7 +27,7 @@ SUM_REGISTERS = 2
 MORE_SUMS = (2, 4)  # than one, of a result
 SHARED_ROW_SUMS = 16  # kSharedRowSums of ukernel/tile.h
 LEAST_SUMMED_ROWS = 4  # kLeastSummedRows, there
-PANELS_ABREAST = 3  # kPanelsAbreast, there
+PANELS_ABREAST, MOST_SUMS_ABREAST = 3, 8  # kPanelsAbreast and kMostSumsAbreast, there
 MANY_ROWS = 16  # more than compilers load a part of before they multiply
 
 
@@ -683,19 +683,30 @@ _WORTH_READING_ABREAST = 0.95  # likewise, of the cycles on one panel after the 
 
 def plan_abreast(plan: Plan) -> Plan | None:
     """How a tile of few sums, whose dots would wait for each other, is computed on several RHS panels at once; None if
-    that would not be worth it, or their columns do not fit one block. Not where columns are staged or rows are summed
-    beside the dots, nor where dots take vectors of rows, as Arm's do: its tiles of few sums are written by hand."""
+    that would not be worth it, or they cannot be."""
+    found = _plan_abreast(plan)
+    is_worth_it = found and found.cycles < _WORTH_READING_ABREAST * PANELS_ABREAST * plan.cycles
+    return found if is_worth_it else None
+
+
+def plan_abreast_from_memory(plan: Plan) -> Plan | None:
+    """Likewise of an RHS that comes from memory, on cores with vectors as wide as those that were measured to gain."""
+    are_few = plan.tile.m0 * plan.operand_vectors(plan.tile.n0) <= MOST_SUMS_ABREAST
+    return _plan_abreast(plan) if are_few and plan.primitive.isa.vector_bytes == 64 else plan_abreast(plan)
+
+
+def _plan_abreast(plan: Plan) -> Plan | None:
+    """In one block, or None. Not where columns are staged or rows are summed beside the dots, nor where dots take
+    vectors of rows, as Arm's do: its tiles of few sums are written by hand."""
     tile, p = plan.tile, plan.primitive
     if plan.stages_rhs or p.sums_rows_in_block or p.vectors_of_rows or tile.n0 % plan.vector_columns != 0:
         return None
     found = _plan(tile, p, plan.spread, stages_rhs=False, panels=PANELS_ABREAST)
     if found.results_lie_apart and tile.n0 % p.acc_columns != 0:
         return None
-    is_worth_it = found.cycles < _WORTH_READING_ABREAST * PANELS_ABREAST * plan.cycles
     # Of so many vectors that are decoded in turns, GCC begins with one ahead; with two of many parts for several rows.
     ahead = 0 if p.decode_cost.total == 0 else 2 if p.parts > 2 and tile.m0 > 1 else 1
-    fits = len(found.blocks) == 1 and found.registers + ahead <= p.isa.registers
-    return found if is_worth_it and fits else None
+    return found if len(found.blocks) == 1 and found.registers + ahead <= p.isa.registers else None
 
 
 def make_plan(tile: Tile, primitive: Primitive) -> Plan:

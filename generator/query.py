@@ -443,8 +443,10 @@ def _order(row: Row, arch: str, cpu: str, m: int, n: int, k: int) -> tuple:
     half_pads = not level.tile_steps and 0 < m <= tile.m0 // 2
     decodes_lhs = (not decodes_rhs and not half_pads
                    and _decodes_lhs_once(row, arch, cpu, lhs_panels, rhs_panels, streams))
-    gains = 0 < m <= _FEW_ROWS and rhs_panels >= PANELS_ABREAST and _READS_AHEAD in level_of_cpu(arch, cpu)
-    abreast = gains and lhs_panels == 1 and reads_abreast(row)
+    are_several = rhs_panels >= PANELS_ABREAST
+    gains = 0 < m <= _FEW_ROWS and are_several and _READS_AHEAD in level_of_cpu(arch, cpu)
+    waits = row.numerics == "round_each_step" and are_several and not streams and level.vector_bytes == 64
+    abreast = (gains or waits) and lhs_panels == 1 and reads_abreast(row)
     step = step_cost(row, is_wide(arch, cpu), TileInOp(rhs_panels if decodes_lhs else 0,
                                                        lhs_panels if decodes_rhs else 0, abreast))
     mostly_pads = level.tile_steps > 1 and 0 < m <= _FEW_ROWS_OF_TILES

@@ -71,6 +71,7 @@ uk_mmt4d_strided_tile_fn* strided_tile_of_row(const uk_tile_row_t& row);
 const uk_tile_on_decoded_t* on_decoded_lhs_of_row(const uk_tile_row_t& row);
 const uk_tile_on_decoded_t* on_decoded_rhs_of_row(const uk_tile_row_t& row);
 uk_mmt4d_strided_tile_fn* tile_abreast_of_row(const uk_tile_row_t& row);
+uk_mmt4d_strided_tile_fn* tile_abreast_from_memory_of_row(const uk_tile_row_t& row);
 
 // K is split only where the accumulator holds the exact intermediate result.
 inline bool can_split_k(const uk_tile_row_t& row) {

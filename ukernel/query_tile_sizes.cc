@@ -54,9 +54,15 @@ double total_cost(const uk_tile_row_t& row, const uint64_t* cpu_data, bool wide,
     in_op.lhs_decoded_for = rhs_panels;
   }
   const bool mostly_pads = tile_steps(row) > 1 && 0 < m && m <= kFewRowsOfTiles;
-  const bool gains =
-      0 < m && m <= kFewRows && rhs_panels >= kPanelsAbreast && cpu_reads_ahead(cpu_data);
-  in_op.abreast = gains && lhs_panels == 1 && tile_abreast_of_row(row);
+  const bool are_several = rhs_panels >= kPanelsAbreast;
+  const bool gains = 0 < m && m <= kFewRows && are_several && cpu_reads_ahead(cpu_data);
+  // Where sums are rounded each step, which takes longest, in the caches of any CPU: of a few rows
+  // by K x N = 256 x 256 f16 4x32 took 1.03 to 1.2 times as long as 4x16, bf16 1x64 1.16 to 1.25
+  // times as long as 2x16, and 1.06 to 1.65 times as long as 4x16 (Zen 4, Zen 5, Cascade Lake and
+  // Emerald Rapids, but of some that differ).
+  const bool waits = row.numerics == UK_NUMERICS_ROUND_EACH_STEP && are_several && !streams &&
+                     vector_unit_of_row(row).bytes == 64;
+  in_op.abreast = (gains || waits) && lhs_panels == 1 && tile_abreast_of_row(row);
   const double step = tile_step_cost(row, wide, in_op) * (row_is_slow(row, cpu_data) ? kSlow : 1) *
                       (mostly_pads ? kMostlyPadding : 1);
   const double read = bytes / kMemoryBytes * (gains && !in_op.abreast ? kAlone : 1);

@@ -149,16 +149,19 @@ struct uk_tile_on_decoded_t {
 // RHS panels at once, step by step; null where there is none. It also has more of the RHS on its
 // way from memory than one that reads a single sequence. On Zen 3 one or two rows by panels of 16
 // columns take 1.1 to 2.3 times as long one by one from L2, 1.1 to 1.5 times from memory, and a row
-// 1.03 to 1.1 times by two at a time.
+// 1.03 to 1.1 times by two at a time. For the sake of memory alone tiles of more sums have it, too.
 constexpr int kPanelsAbreast = 3;
 constexpr int kFewSums = 4;  // in tiles by hand; of generated ones their plan says
+constexpr int kMostSumsAbreast = 8;
 struct uk_tile_forms_t {
   uk_tile_on_decoded_t on_decoded_lhs, on_decoded_rhs;
-  uk_mmt4d_strided_tile_fn* abreast;
+  uk_mmt4d_strided_tile_fn *abreast, *abreast_from_memory;
 };
 namespace uk {
 // That a body is instantiated as.
 enum class TileForm { kPlain, kOnDecodedLhs, kOnDecodedRhs, kAbreast };
+// Where a tile by hand takes several RHS panels from.
+enum class Abreast { kNowhere, kFromMemory, kAnywhere };
 }  // namespace uk
 #define UK_FORMS_SYMBOL(symbol) UK_FORMS_SYMBOL_(symbol)
 #define UK_FORMS_SYMBOL_(symbol) symbol##_forms
@@ -189,11 +192,15 @@ enum class TileForm { kPlain, kOnDecodedLhs, kOnDecodedRhs, kAbreast };
 #define UK_DEFINE_BODY_FORMS(symbol, body, m0, n0, k0)                                       \
   UK_DEFINE_BODY_ON_DECODED(symbol##_blocks_on_decoded_lhs, body, m0, n0, k0, kOnDecodedLhs) \
   UK_DEFINE_BODY_ON_DECODED(symbol##_blocks_on_decoded_rhs, body, m0, n0, k0, kOnDecodedRhs) \
-  UK_DEFINE_BODY_FORM(symbol##_blocks_abreast, (reads_abreast_##body<m0, n0, k0>),           \
+  UK_DEFINE_BODY_FORM(symbol##_blocks_abreast,                                               \
+                      (reads_abreast_##body<m0, n0, k0> != uk::Abreast::kNowhere),           \
                       mmt4d_##body<m0, n0, k0, uk::TileForm::kAbreast>)                      \
-  UK_DEFINE_FORMS(symbol, symbol##_blocks_on_decoded_lhs_form,                               \
-                  symbol##_blocks_on_decoded_rhs_form,                                       \
-                  (reads_abreast_##body<m0, n0, k0> ? &symbol##_blocks_abreast : nullptr))
+  UK_DEFINE_FORMS(                                                                           \
+      symbol, symbol##_blocks_on_decoded_lhs_form, symbol##_blocks_on_decoded_rhs_form,      \
+      (reads_abreast_##body<m0, n0, k0> == uk::Abreast::kAnywhere ? &symbol##_blocks_abreast \
+                                                                  : nullptr),                \
+      (reads_abreast_##body<m0, n0, k0> != uk::Abreast::kNowhere ? &symbol##_blocks_abreast  \
+                                                                 : nullptr))
 #define UK_DEFINE_BODY_ON_DECODED(function, body, m0, n0, k0, form)                               \
   UK_DEFINE_BODY_FORM(function, (decoded_##body<m0, n0, k0, uk::TileForm::form>.step_bytes != 0), \
                       mmt4d_##body<m0, n0, k0, uk::TileForm::form>)                               \

@@ -326,6 +326,11 @@ uk_mmt4d_strided_tile_fn* tile_abreast_of_row(const uk_tile_row_t& row) {
   return forms ? forms->abreast : nullptr;
 }
 
+uk_mmt4d_strided_tile_fn* tile_abreast_from_memory_of_row(const uk_tile_row_t& row) {
+  const uk_tile_forms_t* const forms = forms_of_row(row);
+  return forms ? forms->abreast_from_memory : nullptr;
+}
+
 bool row_is_slow(const uk_tile_row_t& row, const uint64_t* cpu_data) {
   const auto i = static_cast<size_t>(&row - kRows);
   return i < kFunctionRowCount && is_slow_on(*kRowLevels[i], cpu_data);

@@ -225,13 +225,14 @@ constexpr uk_decoded_operand_t decoded_operand(uk::TileForm) {
 // and V1 have 0.67 cycles an FMLA on three panels, and 2 on one. Compilers load all columns of a
 // step.
 template <class P, int M0, int N0>
-constexpr bool reads_abreast() {
+constexpr uk::Abreast reads_abreast() {
   constexpr int kVectors = kPanelsAbreast * N0 / P::kLanes;
   constexpr int kColumnRegisters = sizeof(decltype(P::load_rhs(nullptr))) / sizeof(uint8x16_t);
   constexpr int kRows = (M0 + P::kAccRows - 1) / P::kAccRows;
   constexpr int kNeeded = kVectors * (kRows * P::kAccRegisters + kColumnRegisters) + 1;
-  return kRows * N0 / P::kLanes * P::kAccRegisters <= kFewSums &&
-         kNeeded <= kRegisters - P::kTemporaries;
+  const bool are_few = kRows * N0 / P::kLanes * P::kAccRegisters <= kFewSums;
+  return are_few && kNeeded <= kRegisters - P::kTemporaries ? uk::Abreast::kAnywhere
+                                                            : uk::Abreast::kNowhere;
 }
 
 template <class P, int M0, int N0, int K0, uk::TileForm kForm>

@@ -255,8 +255,8 @@ constexpr uk_decoded_operand_t decoded_operand(uk::TileForm form) {
 }
 
 template <class P, int M0, int N0>
-constexpr bool reads_abreast() {
-  return false;
+constexpr uk::Abreast reads_abreast() {
+  return uk::Abreast::kNowhere;
 }
 
 template <class P, int M0, int N0, int K0, uk::TileForm kForm>

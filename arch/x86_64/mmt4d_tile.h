@@ -682,15 +682,17 @@ UK_INLINE void tile_of_blocks(void* out, const void* lhs, const void* rhs, uk_in
 
 // ---------------------------------------------------------------- RHS panels abreast
 
-// Where the dots of few sums would wait for each other.
+// In the caches, too, where the dots of few sums would wait for each other.
 template <class P, int M0, int N0>
-constexpr bool reads_abreast() {
-  constexpr int kVectors = kPanelsAbreast * N0 / P::kLanes;
+constexpr uk::Abreast reads_abreast() {
+  constexpr int kVectors = kPanelsAbreast * N0 / P::kLanes, kSums = M0 * N0 / P::kLanes;
+  constexpr int kParts = sizeof(decltype(P::load_rhs(nullptr))) / sizeof(typename P::Acc);
   // Of columns that are decoded for several rows GCC begins with the next vector ahead.
-  constexpr int kColumns = kVectors + (P::kDecodesRhs && M0 > 1 ? 1 : 0);
-  constexpr int kOperands = loads_rows_first<P>(M0, kVectors) ? M0 + 1 : kColumns + 1;
-  return !P::kSplitsSums && !P::kSumsRows && M0 * N0 / P::kLanes <= kFewSums &&
-         M0 * kVectors + kOperands <= P::kRegisters - P::kTemporaries;
+  constexpr int kColumns = kParts * (kVectors + (P::kDecodesRhs && M0 > 1 ? 1 : 0));
+  constexpr int kOperands = loads_rows_first<P>(M0, kVectors) ? M0 + kParts : kColumns + 1;
+  if (M0 * kVectors + kOperands > P::kRegisters - P::kTemporaries) return uk::Abreast::kNowhere;
+  if (!P::kSplitsSums && !P::kSumsRows && kSums <= kFewSums) return uk::Abreast::kAnywhere;
+  return kSums <= kMostSumsAbreast ? uk::Abreast::kFromMemory : uk::Abreast::kNowhere;
 }
 
 // ---------------------------------------------------------------- a decoded operand
@@ -704,7 +706,7 @@ template <class P, int M0, int N0>
 constexpr bool takes_staged_rows() {
   if constexpr (P::kStagesLhs) {
     return 0 < P::kLeastRowsStagedOnce && P::kLeastRowsStagedOnce <= M0 &&
-           !reads_abreast<P, M0, N0>();
+           reads_abreast<P, M0, N0>() != uk::Abreast::kAnywhere;
   } else {
     return false;
   }
@@ -753,14 +755,32 @@ UK_INLINE void tile_of_decoded_rhs(void* out, const void* lhs, const void* rhs, 
   tile_of_blocks<Decoded<P>, M0, N0, K0>(out, lhs, context.decoded, k1, flags, context);
 }
 
+// Rows are summed in front of the dots, which leave no register for it.
+template <class P, int M0, int N0>
+UK_INLINE void tile_abreast(char* out, const char* lhs, const char* rhs, uk_index_t k1,
+                            uint32_t flags, const uk_tile_context_t& context) {
+  const uk_index_t row_bytes = context.out_stride * P::kOutBytes;
+  if constexpr (P::kSumsRows) {
+    alignas(64) char own_sums[sizeof(typename P::Acc)];
+    char* const row_sums = context.row_sums ? context.row_sums : own_sums;
+    if (!context.row_sums || context.fills_row_sums) {
+      const auto sums = P::template sum_panel<M0>(lhs, k1);
+      __builtin_memcpy(row_sums, &sums, sizeof(sums));
+    }
+    block<OnSummedRows<P>, M0, N0, 1, 0, 0, kPanelsAbreast>(out, row_bytes, lhs, rhs, k1, flags,
+                                                            context, row_sums);
+  } else {
+    block<P, M0, N0, 1, 0, 0, kPanelsAbreast>(out, row_bytes, lhs, rhs, k1, flags, context,
+                                              nullptr);
+  }
+}
+
 template <class P, int M0, int N0, int K0, uk::TileForm kForm>
 UK_INLINE void mmt4d_tile(void* out, const void* lhs, const void* rhs, uk_index_t k1,
                           uint32_t flags, const uk_tile_context_t& context) {
   if constexpr (kForm == uk::TileForm::kAbreast) {
-    static_assert(!P::kSumsRows, "there would be no room for the sums");
-    block<P, M0, N0, 1, 0, 0, kPanelsAbreast>(
-        static_cast<char*>(out), context.out_stride * P::kOutBytes, static_cast<const char*>(lhs),
-        static_cast<const char*>(rhs), k1, flags, context, nullptr);
+    tile_abreast<P, M0, N0>(static_cast<char*>(out), static_cast<const char*>(lhs),
+                            static_cast<const char*>(rhs), k1, flags, context);
   } else if constexpr (kForm == uk::TileForm::kOnDecodedLhs) {
     tile_of_staged_rows<P, M0, N0, K0>(out, lhs, rhs, k1, flags, context);
   } else if constexpr (kForm == uk::TileForm::kOnDecodedRhs) {

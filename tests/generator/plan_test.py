@@ -13,8 +13,8 @@ from generator import library
 from generator.copy_tile import CopyTile
 from generator.emit import emit
 from generator.model import ARCHS, BITS, RequestError, Tile
-from generator.plan import (PANELS_ABREAST, Plan, make_plan, plan_abreast, plan_on_decoded_lhs, plan_on_decoded_rhs,
-                            reloads_columns)
+from generator.plan import (PANELS_ABREAST, Plan, make_plan, plan_abreast, plan_abreast_from_memory,
+                            plan_on_decoded_lhs, plan_on_decoded_rhs, reloads_columns)
 from generator.requests import parse_line
 from generator.select import choose_primitive
 from generator.tiles import generated_rows
@@ -51,7 +51,7 @@ def _plans_on_decoded_rhs() -> list[Plan]:
 
 @cache
 def _plans_abreast() -> list[Plan]:
-    return [plan for plan in map(plan_abreast, [*_plans(), *_plans_of_grid()]) if plan]
+    return [plan for plan in map(plan_abreast_from_memory, [*_plans(), *_plans_of_grid()]) if plan]
 
 
 class DrawTest(unittest.TestCase):
@@ -214,6 +214,18 @@ class PlanTest(unittest.TestCase):
                                ("f32f32f32 6x16x1 avx512_base", True), ("f32f32f32 6x32x1 avx512_base", False)):
             tile = parse_line(f"mmt4d {line}").tile("x86_64")
             self.assertEqual(plan_abreast(make_plan(tile, choose_primitive(tile))) is not None, expected, line)
+
+    def test_more_panels_are_read_abreast_from_memory(self) -> None:
+        for line, anywhere, from_memory in (("s8s4s32 1x16x8 avx512_vnni", True, True),
+                                            ("s8s4s32 1x32x8 avx512_vnni", False, True),
+                                            ("s16s8s32 4x32x2 avx512_vnni", False, True),
+                                            ("f32f32f32 4x32x1 avx512_base", False, True),
+                                            ("s8s4s32 4x32x8 avx512_vnni", False, False),  # for want of registers
+                                            ("f32f32f32 1x64x1 avx2_fma", False, False)):  # nobody measured it
+            tile = parse_line(f"mmt4d {line}").tile("x86_64")
+            plan = make_plan(tile, choose_primitive(tile))
+            found = plan_abreast(plan) is not None, plan_abreast_from_memory(plan) is not None
+            self.assertEqual(found, (anywhere, from_memory), line)
 
     def test_blocks_cover_each_element_once(self) -> None:
         for plan in [*_plans(), *_plans_on_decoded_rhs(), *_plans_abreast()]:

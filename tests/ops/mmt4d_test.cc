@@ -480,6 +480,9 @@ bool walks_by_lhs_panels(const uk_tile_row_t& row) {
 // In front of many long RHS panels.
 bool shares_row_sums(const uk_tile_row_t& row) { return uk::keeps_row_sums(row, 1000, 1000); }
 bool reads_abreast(const uk_tile_row_t& row) { return uk::tile_abreast_of_row(row) != nullptr; }
+bool reads_abreast_from_memory(const uk_tile_row_t& row) {
+  return uk::tile_abreast_from_memory_of_row(row) != nullptr;
+}
 
 // The level's tiles of the type that have such a form.
 std::vector<const uk_tile_row_t*> rows_that(HasForm* has_form, const Mmt4dTypeAtLevel& wanted) {
@@ -502,6 +505,7 @@ std::vector<Mmt4dTypeAtLevel> types_with_rows_that(HasForm* has_form) {
 }
 
 class Mmt4dAbreast : public Mmt4dAtLevel {};
+class Mmt4dAbreastFromMemory : public Mmt4dAtLevel {};
 
 class Mmt4dOnDecoded : public Mmt4dAtLevel {
  protected:
@@ -731,6 +735,32 @@ TEST_P(Mmt4dAbreast, StreamingRhs) {
     if (HasFatalFailure()) return;
   }
 }
+
+#if defined(__x86_64__)
+// Also where a tile has sums enough, on CPUs of the only kind that does so: where each thing that
+// the walk goes by is said by another level. With rows that are padding, too.
+TEST_P(Mmt4dAbreastFromMemory, StreamingRhs) {
+  UK_SKIP_WITHOUT_LEVEL(GetParam().isa);
+  UK_SKIP_WITHOUT_LEVEL("avx_vnni");
+  UK_SKIP_WITHOUT_LEVEL("avx512_bf16");
+  CpuData data = cpu;
+  for (const char* isa : {"avx_vnni", "avx512_bf16"}) {
+    const CpuData of_level = level_cpu_data(isa);
+    for (size_t i = 0; i < data.size(); ++i) data[i] |= of_level[i];
+  }
+  ASSERT_TRUE(uk::l3_feeds_tiles(data.data()));
+  ASSERT_EQ(1, uk::least_of_levels(data.data(), &uk::VectorUnit::panels));
+  for (const uk_tile_row_t* row : rows_that(reads_abreast_from_memory, GetParam())) {
+    const Request r = {row->flags, {row->m0, row->n0, row->k0}};
+    const uk_index_t k = streaming_k(r), n = streaming_n(r) + 2;
+    check({r.flags, 1, n, k, r.tile, Strides::kDense, Edge::end, "random"}, data.data());
+    if (HasFatalFailure()) return;
+    check_matrices({r.flags | UK_MMT4D_ACCUMULATE, 1, n, k, r.tile, Strides::kLoose}, data.data(),
+                   {{r.tile.m0 - r.tile.m0 / 2, n * r.tile.n0 - 1}});
+    if (HasFatalFailure()) return;
+  }
+}
+#endif
 
 TEST_P(Mmt4dOnDecodedRhs, FewSteps) {
   UK_SKIP_WITHOUT_LEVEL(GetParam().isa);
@@ -1020,32 +1050,39 @@ TEST(Mmt4dTiles, DecodeTheLhsOnceForSeveralRhsPanels) {
 }
 #endif
 
-// Of few sums, which would wait for each other, unless they would not fit.
+// Of few sums, which would wait for each other, unless they would not fit; from memory of more.
 TEST(Mmt4dTiles, ReadPanelsAbreast) {
   struct Expected {
     uint32_t type;
     const char* level;
     uk_tile_sizes_t tile;
-    bool abreast;
+    bool abreast, from_memory;
   };
 #if defined(__x86_64__)
   constexpr Expected kExpected[] = {
-      {UK_MMT4D_TYPE_F32F32F32, "avx2_fma", {1, 16, 1}, true},
-      {UK_MMT4D_TYPE_F32F32F32, "avx2_fma", {2, 16, 1}, true},
-      {UK_MMT4D_TYPE_F32F32F32, "avx2_fma", {4, 8, 1}, true},
-      {UK_MMT4D_TYPE_F32F32F32, "avx2_fma", {4, 16, 1}, false},  // has sums enough
-      {UK_MMT4D_TYPE_F16F16F32, "avx2_fma", {4, 8, 1}, false},   // has no register to decode in
-      {UK_MMT4D_TYPE_S8S8S32, "avx2_fma", {1, 16, 2}, true},
-      {UK_MMT4D_TYPE_BF16BF16F32, "avx512_bf16", {1, 64, 2}, true},
-      {UK_MMT4D_TYPE_S8S8S32, "avx512_vnni", {1, 32, 4}, false},  // has several sums a result
+      {UK_MMT4D_TYPE_F32F32F32, "avx2_fma", {1, 16, 1}, true, true},
+      {UK_MMT4D_TYPE_F32F32F32, "avx2_fma", {2, 16, 1}, true, true},
+      {UK_MMT4D_TYPE_F32F32F32, "avx2_fma", {4, 8, 1}, true, true},
+      {UK_MMT4D_TYPE_F32F32F32, "avx2_fma", {4, 16, 1}, false, false},  // has sums enough
+      // Has no register to decode in.
+      {UK_MMT4D_TYPE_F16F16F32, "avx2_fma", {4, 8, 1}, false, false},
+      {UK_MMT4D_TYPE_S8S8S32, "avx2_fma", {1, 16, 2}, true, true},
+      {UK_MMT4D_TYPE_F32F32F32, "avx512_base", {4, 32, 1}, false, true},
+      {UK_MMT4D_TYPE_F32F32F32, "avx512_base", {8, 32, 1}, false, false},
+      {UK_MMT4D_TYPE_BF16BF16F32, "avx512_bf16", {1, 64, 2}, true, true},
+      {UK_MMT4D_TYPE_BF16BF16F32, "avx512_bf16", {8, 16, 2}, false, true},
+      {UK_MMT4D_TYPE_S8S8S32, "avx512_vnni", {1, 32, 4}, false, true},  // has several sums a result
+      {UK_MMT4D_TYPE_S8S8S32, "avx512_vnni", {4, 32, 4}, false, true},  // shares the sums of rows
+      {UK_MMT4D_TYPE_S8S4S32, "avx512_vnni", {1, 32, 8}, false, true},
+      {UK_MMT4D_TYPE_S16U4S32, "avx512_vnni", {1, 32, 8}, false, false},  // decodes four parts
   };
 #else
   constexpr Expected kExpected[] = {
-      {UK_MMT4D_TYPE_F32F32F32, "neon", {1, 16, 1}, true},
-      {UK_MMT4D_TYPE_F32F32F32, "neon", {1, 32, 1}, false},
-      {UK_MMT4D_TYPE_F32F32F32, "neon", {2, 8, 1}, true},
-      {UK_MMT4D_TYPE_F32F32F32, "neon", {4, 8, 1}, false},
-      {UK_MMT4D_TYPE_S8S8S32, "dotprod", {1, 16, 4}, true},
+      {UK_MMT4D_TYPE_F32F32F32, "neon", {1, 16, 1}, true, true},
+      {UK_MMT4D_TYPE_F32F32F32, "neon", {1, 32, 1}, false, false},
+      {UK_MMT4D_TYPE_F32F32F32, "neon", {2, 8, 1}, true, true},
+      {UK_MMT4D_TYPE_F32F32F32, "neon", {4, 8, 1}, false, false},
+      {UK_MMT4D_TYPE_S8S8S32, "dotprod", {1, 16, 4}, true, true},
   };
 #endif
   for (const Expected& e : kExpected) {
@@ -1053,7 +1090,8 @@ TEST(Mmt4dTiles, ReadPanelsAbreast) {
     const uk_tile_row_t* row =
         uk::select_tile(UK_OP_MMT4D, e.type, e.tile.m0, e.tile.n0, e.tile.k0, cpu.data());
     ASSERT_TRUE(row) << e.level;
-    EXPECT_EQ(e.abreast, uk::tile_abreast_of_row(*row) != nullptr) << row->symbol;
+    EXPECT_EQ(e.abreast, reads_abreast(*row)) << row->symbol;
+    EXPECT_EQ(e.from_memory, reads_abreast_from_memory(*row)) << row->symbol;
   }
 }
 
@@ -1065,7 +1103,7 @@ TEST(Mmt4dTiles, FitTheStackOfUnpackOut) {
                                 ? uk::kMostTileBytesOnDecoded
                                 : uk::kMostTileBytes;
     // One that takes several panels may lie behind another one there.
-    const uk_index_t panels = uk::tile_abreast_of_row(*row) ? kPanelsAbreast + 1 : 1;
+    const uk_index_t panels = reads_abreast_from_memory(*row) ? kPanelsAbreast + 1 : 1;
     EXPECT_LE(panels * row->m0 * row->n0 * bits / 8, most) << row->symbol;
   }
 }
@@ -1155,6 +1193,9 @@ INSTANTIATE_TEST_SUITE_P(All, Mmt4dByLhsPanels,
 INSTANTIATE_TEST_SUITE_P(All, Mmt4dOnDecodedRhs,
                          ::testing::ValuesIn(types_with_rows_that(takes_decoded_rhs)), test_name);
 #if defined(__x86_64__)
+INSTANTIATE_TEST_SUITE_P(All, Mmt4dAbreastFromMemory,
+                         ::testing::ValuesIn(types_with_rows_that(reads_abreast_from_memory)),
+                         test_name);
 INSTANTIATE_TEST_SUITE_P(All, Mmt4dOnSummedRows,
                          ::testing::ValuesIn(types_with_rows_that(shares_row_sums)), test_name);
 #else

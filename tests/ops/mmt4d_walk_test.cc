@@ -379,6 +379,25 @@ TEST(Mmt4dWalk, TakesPanelsAbreastFromFar) {
   }
 }
 
+// Of an RHS from memory, whatever tiles do with it, where L3 feeds them, but not on cores that read
+// two panels in turns.
+TEST(Mmt4dWalk, TakesPanelsAbreastWhereL3FeedsTiles) {
+  for (const uk_index_t m0 : {1, 4, 8}) {
+    for (const int step_cost : {kCheap, kDear}) {
+      for (const int panels : {1, 2}) {
+        Mmt4dWalk walk = abreast(few_rows(m0, step_cost, panels));
+        EXPECT_EQ(1, groups_of(walk)[0].panels);
+        walk.l3_feeds = true;
+        EXPECT_EQ(panels == 1, walk.streams_abreast());
+        EXPECT_EQ(panels == 1 ? kPanelsAbreast : 1, groups_of(walk)[0].panels);
+        walk.n = kPanelsAbreast;
+        ASSERT_FALSE(walk.rhs_streams());
+        EXPECT_FALSE(walk.streams_abreast());
+      }
+    }
+  }
+}
+
 // Where tiles that read the RHS once wait for memory.
 TEST(Mmt4dWalk, PrefetchesPagesAbreastFromFar) {
   for (const bool l3_is_far : {false, true}) {

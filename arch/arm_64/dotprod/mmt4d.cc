@@ -98,7 +98,7 @@ UK_MMT4D_BODY(s8s4s32, S8S4)
 template <int M0, int N0, int K0, uk::TileForm kForm>
 constexpr uk_decoded_operand_t decoded_u8s8s32 = decoded_operand<U8S8, M0, N0>(kForm);
 template <int M0, int N0, int K0>
-constexpr bool reads_abreast_u8s8s32 = false;  // their OUT would have to be started for all panels
+constexpr uk::Abreast reads_abreast_u8s8s32 = uk::Abreast::kNowhere;  // all panels would be started
 template <int M0, int N0, int K0, uk::TileForm kForm>
 UK_INLINE void mmt4d_u8s8s32(void* out, const void* lhs, const void* rhs, uk_index_t k1,
                              uint32_t flags, const uk_tile_context_t& context) {
