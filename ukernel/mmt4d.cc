@@ -295,11 +295,11 @@ void for_each_step(const uk_mmt4d_params_t& p, const Mmt4dType& type, const uk_t
   }
   operands.limit(p, type, &walk);
   uk_mmt4d_strided_tile_fn* const tile = operands.tile(row);
-  const bool may_read_abreast = !kDecodes && p.m == 1 && p.n >= kPanelsAbreast;
-  uk_mmt4d_strided_tile_fn* const abreast = !may_read_abreast ? nullptr
-                                            : walk.streams_abreast()
-                                                ? tile_abreast_from_memory_of_row(row)
-                                                : tile_abreast_of_row(row);
+  uk_mmt4d_strided_tile_fn* abreast = nullptr;
+  if (!kDecodes && p.m == 1 && p.n >= kPanelsAbreast) {
+    abreast =
+        walk.streams_abreast() ? tile_abreast_from_memory_of_row(row) : tile_abreast_of_row(row);
+  }
   walk.has_tile_abreast = abreast != nullptr;
   const Panels lhs = {p.lhs, p.lhs_offset, p.lhs_stride0, uk_index_t{p.m0} * p.k0, type.lhs_bits};
   const Panels rhs = {p.rhs, p.rhs_offset, p.rhs_stride0, uk_index_t{p.n0} * p.k0, type.rhs_bits};
