@@ -690,7 +690,9 @@ constexpr uk::Abreast reads_abreast() {
   // Of columns that are decoded for several rows GCC begins with the next vector ahead.
   constexpr int kColumns = kParts * (kVectors + (P::kDecodesRhs && M0 > 1 ? 1 : 0));
   constexpr int kOperands = loads_rows_first<P>(M0, kVectors) ? M0 + kParts : kColumns + 1;
-  if (M0 * kVectors + kOperands > P::kRegisters - P::kTemporaries) return uk::Abreast::kNowhere;
+  constexpr int kWaiting = P::kPairsDots ? 1 : 0;  // products
+  if (M0 * kVectors + kOperands + kWaiting > P::kRegisters - P::kTemporaries)
+    return uk::Abreast::kNowhere;
   if (!P::kSplitsSums && !P::kSumsRows && kSums <= kFewSums) return uk::Abreast::kAnywhere;
   return kSums <= kMostSumsAbreast ? uk::Abreast::kFromMemory : uk::Abreast::kNowhere;
 }
