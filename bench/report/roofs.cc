@@ -60,6 +60,7 @@ void bench_read(benchmark::State& state, size_t bytes) {
 }
 
 int run(int argc, char** argv) {
+  if (!initialize_for_one_iteration({argv, argv + argc})) return 2;
   uint64_t host[UK_CPU_DATA_FIELDS] = {};
   if (uk_cpu_detect(host, UK_CPU_DATA_FIELDS) != UK_STATUS_OK) return 1;
   for (const Type& type : kTypes) {
@@ -74,7 +75,6 @@ int run(int argc, char** argv) {
   benchmark::RegisterBenchmark("read/L2", bench_read, cache_bytes(2) / 2)->UseManualTime();
   benchmark::RegisterBenchmark("read/mem", bench_read, bytes_beyond_cache())->UseManualTime();
 
-  if (!initialize_for_one_iteration({argv, argv + argc})) return 2;
   benchmark::RunSpecifiedBenchmarks();
   benchmark::Shutdown();
   return 0;
