@@ -16,8 +16,8 @@ from typing import Iterable
 from generator import library
 from generator.library import Level
 from generator.model import BITS, TYPES, RequestError, Tile
-from generator.plan import (PANELS_ABREAST, SPLITTABLE, can_decode_rhs_once, can_stage_lhs_once, make_plan,
-                            plan_abreast, plan_on_decoded_lhs, plan_on_decoded_rhs)
+from generator.plan import (MOST_SUMS_ABREAST, PANELS_ABREAST, SPLITTABLE, can_decode_rhs_once, can_stage_lhs_once,
+                            make_plan, plan_abreast, plan_on_decoded_lhs, plan_on_decoded_rhs)
 from generator.select import choose_primitive
 from generator.tiles import Row, table
 from generator.tiles_json import read_rows
@@ -197,11 +197,19 @@ def is_wide(arch: str, cpu: str) -> bool:
 
 
 @cache
-def l3_feeds_tiles(arch: str, cpu: str) -> bool:
+def _least_of_levels(arch: str, cpu: str, column: str) -> int:
+    """What the CPU's levels say there, where 0 says nothing; 1 if none says anything."""
     features = level_of_cpu(arch, cpu)
-    found = [level.l3_feeds for level in library.levels(arch).values()
-             if level.l3_feeds and level.features <= features]
-    return bool(found) and min(found) == 2
+    found = [getattr(level, column) for level in library.levels(arch).values() if level.features <= features]
+    return min(filter(None, found), default=1)
+
+
+def l3_feeds_tiles(arch: str, cpu: str) -> bool:
+    return _least_of_levels(arch, cpu, "l3_feeds") == 2
+
+
+def _streams_abreast(arch: str, cpu: str) -> bool:
+    return l3_feeds_tiles(arch, cpu) and _least_of_levels(arch, cpu, "panels") == 1
 
 
 @cache
@@ -445,15 +453,20 @@ def _order(row: Row, arch: str, cpu: str, m: int, n: int, k: int) -> tuple:
                    and _decodes_lhs_once(row, arch, cpu, lhs_panels, rhs_panels, streams))
     are_several = rhs_panels >= PANELS_ABREAST
     gains = 0 < m <= _FEW_ROWS and are_several and _READS_AHEAD in level_of_cpu(arch, cpu)
-    waits = row.numerics == "round_each_step" and are_several and not streams and level.vector_bytes == 64
+    from_several = streams and _streams_abreast(arch, cpu)
+    waits = (row.numerics == "round_each_step" and are_several and (not streams or from_several)
+             and level.vector_bytes == 64)
     abreast = (gains or waits) and lhs_panels == 1 and reads_abreast(row)
+    sums = tile.m0 * -(-tile.n0 * max(BITS[tile.type.out], 32) // 512)
+    can_take_several = lhs_panels == 1 and are_several and level.vector_bytes == 64 and sums <= MOST_SUMS_ABREAST
+    is_alone = (gains and not abreast) or (from_several and not can_take_several)
     step = step_cost(row, is_wide(arch, cpu), TileInOp(rhs_panels if decodes_lhs else 0,
                                                        lhs_panels if decodes_rhs else 0, abreast))
     mostly_pads = level.tile_steps > 1 and 0 < m <= _FEW_ROWS_OF_TILES
     step *= (_SLOW if _is_slow(row, level_of_cpu(arch, cpu)) else 1) * (_MOSTLY_PADDING if mostly_pads else 1)
     is_f64_of_avx2 = tile.type.out == "f64" and level.vector_bytes == 32
     is_tall = tile.m0 >= (_ROWS_OF_TALL_F64 if is_f64_of_avx2 else _ROWS_OF_TALL) and not level.tile_steps
-    read = rhs_bytes / _MEMORY_BYTES * (_ALONE if gains and not abreast else 1)
+    read = rhs_bytes / _MEMORY_BYTES * (_ALONE if is_alone else 1)
     reading = read if streams else 0.0
     first = step + reading * _LEFT_OVER if step > reading else reading + step * _LEFT_OVER
     cost = rhs_steps * (first + (tiles(m, tile.m0) - 1) * step) * (_TALL if is_tall else 1)

@@ -102,6 +102,9 @@ int least_of_levels(const uint64_t* cpu_data, int VectorUnit::*column);
 inline bool l3_feeds_tiles(const uint64_t* cpu_data) {
   return least_of_levels(cpu_data, &VectorUnit::l3_feeds) == 2;
 }
+// Whether an RHS that comes from memory comes sooner by several panels abreast, on cores whose L3
+// feeds tiles and that read so many in turns: not on those that read two, but on Zen 5.
+constexpr bool streams_abreast(bool l3_feeds, int panels) { return l3_feeds && panels == 1; }
 
 // Bits of field 7; no CPU of Arm has them.
 #ifdef __x86_64__

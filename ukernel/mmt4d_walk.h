@@ -101,10 +101,10 @@ struct Mmt4dWalk {
     return l3_is_far && m0 == 1 && rhs_step_bytes > kAbreastBytes * step_cost;
   }
 
-  // Of the cores whose L3 feeds tiles, those that do not read two panels in turns: Zen 5. While
-  // memory was busy one panel came at 57 to 76 % of its rate for four rows, prefetched or not, and
-  // three at 81 to 100 %; for one and two rows one at 60 to 98 % and three at 76 to 111 %.
-  bool streams_abreast() const { return reads_rhs_once() && l3_feeds && panels == 1; }
+  // While memory was busy one panel came to Zen 5 at 57 to 76 % of its rate for four rows,
+  // prefetched or not, and three at 81 to 100 %; for one and two rows one at 60 to 98 % and three
+  // at 76 to 111 %.
+  bool streams_abreast() const { return reads_rhs_once() && uk::streams_abreast(l3_feeds, panels); }
 
   // One panel that is prefetched may come from memory sooner than several that are not, and nobody
   // measured it where a CPU says nothing; but tiles of one row that are far slower than memory gain

@@ -60,12 +60,22 @@ double total_cost(const uk_tile_row_t& row, const uint64_t* cpu_data, bool wide,
   // by K x N = 256 x 256 f16 4x32 took 1.03 to 1.2 times as long as 4x16, bf16 1x64 1.16 to 1.25
   // times as long as 2x16, and 1.06 to 1.65 times as long as 4x16 (Zen 4, Zen 5, Cascade Lake and
   // Emerald Rapids, but of some that differ).
-  const bool waits = row.numerics == UK_NUMERICS_ROUND_EACH_STEP && are_several && !streams &&
-                     vector_unit_of_row(row).bytes == 64;
+  const VectorUnit& unit = vector_unit_of_row(row);
+  const bool from_several =
+      streams &&
+      uk::streams_abreast(l3_feeds_tiles(cpu_data), least_of_levels(cpu_data, &VectorUnit::panels));
+  const bool waits = row.numerics == UK_NUMERICS_ROUND_EACH_STEP && are_several &&
+                     (!streams || from_several) && unit.bytes == 64;
   in_op.abreast = (gains || waits) && lhs_panels == 1 && tile_abreast_of_row(row);
+  // On Zen 5, too, where 8x32 took 1.28 to 1.39 times as long as 8x16 from memory. Nearly all tiles
+  // of so few sums can take several.
+  const uk_index_t sums = row.m0 * ceil_div(uk_index_t{row.n0} * larger(type.out_bits, 32), 512);
+  const bool can_take_several =
+      lhs_panels == 1 && are_several && unit.bytes == 64 && sums <= kMostSumsAbreast;
+  const bool is_alone = (gains && !in_op.abreast) || (from_several && !can_take_several);
   const double step = tile_step_cost(row, wide, in_op) * (row_is_slow(row, cpu_data) ? kSlow : 1) *
                       (mostly_pads ? kMostlyPadding : 1);
-  const double read = bytes / kMemoryBytes * (gains && !in_op.abreast ? kAlone : 1);
+  const double read = bytes / kMemoryBytes * (is_alone ? kAlone : 1);
   const double reading = streams ? read : 0;
   const double first = step > reading ? step + reading * kLeftOver : reading + step * kLeftOver;
   const bool is_f64_of_avx2 = type.out_bits == 64 && vector_unit_of_row(row).bytes == 32;

@@ -209,6 +209,15 @@ class LevelTest(unittest.TestCase):
         # Of fewer panels a tile that could do so counts as it is on one.
         self.assertEqual(row("avx2_fma+reads_ahead", "f32f32f32", 2, 32), row("avx2_fma", "f32f32f32", 2, 32))
 
+    def test_few_rows_from_memory_have_few_sums_where_several_panels_come_sooner(self) -> None:
+        for cpu, name, n, shape in (("avx512_bf16+avx_vnni", "f32f32f32", 4096, (8, 16)),
+                                    ("avx512_bf16+avx_vnni", "f32f32f32", 256, (8, 32)),
+                                    ("avx512_bf16", "f32f32f32", 4096, (8, 32)),  # reads two in turns
+                                    ("avx512_bf16+avx_vnni", "f16f16f32", 4096, (8, 32)),  # decoding binds
+                                    ("avx512_bf16+avx_vnni", "bf16bf16bf16", 4096, (8, 16))):
+            found = query_row("x86_64", cpu, name, 8, n, n)
+            self.assertEqual((found.tile.m0, found.tile.n0), shape, (cpu, name, n))
+
 
 class CommandTest(unittest.TestCase):
     def setUp(self) -> None:
