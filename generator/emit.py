@@ -13,7 +13,7 @@ import jinja2
 
 from generator.isas import expand, int_zero, set1
 from generator.model import BITS, SCALED_STEPS, Primitive, Steps
-from generator.plan import (Block, Plan, decodes_scaled, embeds_rows, one_by_one, plan_abreast,
+from generator.plan import (Block, Plan, decodes_scaled, embeds_rows, gains_in_caches, one_by_one,
                             plan_abreast_from_memory, plan_on_decoded_lhs, plan_on_decoded_rhs,
                             registers_of_further_sums, reloads_columns, spare_registers, steps_of_turn, unrolls_steps)
 
@@ -962,9 +962,10 @@ class TileSource:
 
 
 def _in_library(plan: Plan) -> TileSource:
-    forms = (plan_on_decoded_rhs(plan), plan_on_decoded_lhs(plan), plan_abreast_from_memory(plan))
+    abreast = plan_abreast_from_memory(plan)
+    forms = (plan_on_decoded_rhs(plan), plan_on_decoded_lhs(plan), abreast)
     return TileSource(plan, *(TileSource(form) if form else None for form in forms),
-                      abreast_in_caches=plan_abreast(plan) is not None)
+                      abreast_in_caches=abreast is not None and gains_in_caches(plan, abreast))
 
 
 def emit(plans: Iterable[Plan], in_library: bool = False) -> str:

@@ -681,18 +681,23 @@ def plan_on_decoded_lhs(plan: Plan) -> Plan | None:
 _WORTH_READING_ABREAST = 0.95  # likewise, of the cycles on one panel after the other; from memory it gains more
 
 
+def gains_in_caches(plan: Plan, abreast: Plan) -> bool:
+    return abreast.cycles < _WORTH_READING_ABREAST * PANELS_ABREAST * plan.cycles
+
+
 def plan_abreast(plan: Plan) -> Plan | None:
     """How a tile of few sums, whose dots would wait for each other, is computed on several RHS panels at once; None if
     that would not be worth it, or they cannot be."""
     found = _plan_abreast(plan)
-    is_worth_it = found and found.cycles < _WORTH_READING_ABREAST * PANELS_ABREAST * plan.cycles
-    return found if is_worth_it else None
+    return found if found and gains_in_caches(plan, found) else None
 
 
 def plan_abreast_from_memory(plan: Plan) -> Plan | None:
     """Likewise of an RHS that comes from memory, on cores with vectors as wide as those that were measured to gain."""
-    are_few = plan.tile.m0 * plan.operand_vectors(plan.tile.n0) <= MOST_SUMS_ABREAST
-    return _plan_abreast(plan) if are_few and plan.primitive.isa.vector_bytes == 64 else plan_abreast(plan)
+    found = _plan_abreast(plan)
+    sums = plan.tile.m0 * plan.operand_vectors(plan.tile.n0)
+    gains = plan.primitive.isa.vector_bytes == 64 and sums <= MOST_SUMS_ABREAST
+    return found if found and (gains or gains_in_caches(plan, found)) else None
 
 
 def _plan_abreast(plan: Plan) -> Plan | None:

@@ -457,7 +457,7 @@ def _order(row: Row, arch: str, cpu: str, m: int, n: int, k: int) -> tuple:
     waits = (row.numerics == "round_each_step" and are_several and (not streams or from_several)
              and level.vector_bytes == 64)
     abreast = (gains or waits) and lhs_panels == 1 and reads_abreast(row)
-    sums = tile.m0 * -(-tile.n0 * max(BITS[tile.type.out], 32) // 512)
+    sums = tile.m0 * -(-tile.n0 * max(BITS[tile.type.out], 32) // (8 * level.vector_bytes))
     can_take_several = lhs_panels == 1 and are_several and level.vector_bytes == 64 and sums <= MOST_SUMS_ABREAST
     is_alone = (gains and not abreast) or (from_several and not can_take_several)
     step = step_cost(row, is_wide(arch, cpu), TileInOp(rhs_panels if decodes_lhs else 0,

@@ -34,8 +34,8 @@ constexpr double kLeftOver = 0.125;
 // Time for the whole matmul, padding included, in quarter cycles. An RHS that streams comes from
 // memory for the first LHS panel, and is in the caches for the others. Doubles, as sizes may be
 // anything; generator/query.py does the same operations in the same order.
-double total_cost(const uk_tile_row_t& row, const uint64_t* cpu_data, bool wide, uk_index_t m,
-                  uk_index_t n, uk_index_t k) {
+double total_cost(const uk_tile_row_t& row, const uint64_t* cpu_data, bool wide,
+                  bool streams_abreast, uk_index_t m, uk_index_t n, uk_index_t k) {
   const double tiles_m = m > 0 ? static_cast<double>(ceil_div(m, row.m0)) : double(kLarge) / row.m0;
   const double tiles_n = n > 0 ? static_cast<double>(ceil_div(n, row.n0)) : double(kLarge) / row.n0;
   const double steps = k > 0 ? static_cast<double>(ceil_div(k, row.k0)) : double(kLarge) / row.k0;
@@ -57,19 +57,18 @@ double total_cost(const uk_tile_row_t& row, const uint64_t* cpu_data, bool wide,
   const bool are_several = rhs_panels >= kPanelsAbreast;
   const bool gains = 0 < m && m <= kFewRows && are_several && cpu_reads_ahead(cpu_data);
   // Where sums are rounded each step, which takes longest, in the caches of any CPU: of a few rows
-  // by K x N = 256 x 256 f16 4x32 took 1.03 to 1.2 times as long as 4x16, bf16 1x64 1.16 to 1.25
-  // times as long as 2x16, and 1.06 to 1.65 times as long as 4x16 (Zen 4, Zen 5, Cascade Lake and
-  // Emerald Rapids, but of some that differ).
+  // by K x N = 256 x 256 f16 4x32 took 1.03 to 1.2 times as long as 4x16 (Zen 4, Zen 5, Cascade
+  // Lake), bf16 1x64 1.16 to 1.25 times as long as 2x16 (Zen 4, Zen 5), and 1.06 to 1.65 times as
+  // long as 4x16 (these and Emerald Rapids).
   const VectorUnit& unit = vector_unit_of_row(row);
-  const bool from_several =
-      streams &&
-      uk::streams_abreast(l3_feeds_tiles(cpu_data), least_of_levels(cpu_data, &VectorUnit::panels));
+  const bool from_several = streams && streams_abreast;
   const bool waits = row.numerics == UK_NUMERICS_ROUND_EACH_STEP && are_several &&
                      (!streams || from_several) && unit.bytes == 64;
   in_op.abreast = (gains || waits) && lhs_panels == 1 && tile_abreast_of_row(row);
   // On Zen 5, too, where 8x32 took 1.28 to 1.39 times as long as 8x16 from memory. Nearly all tiles
   // of so few sums can take several.
-  const uk_index_t sums = row.m0 * ceil_div(uk_index_t{row.n0} * larger(type.out_bits, 32), 512);
+  const uk_index_t sums =
+      row.m0 * ceil_div(uk_index_t{row.n0} * larger(type.out_bits, 32), 8 * unit.bytes);
   const bool can_take_several =
       lhs_panels == 1 && are_several && unit.bytes == 64 && sums <= kMostSumsAbreast;
   const bool is_alone = (gains && !in_op.abreast) || (from_several && !can_take_several);
@@ -78,7 +77,7 @@ double total_cost(const uk_tile_row_t& row, const uint64_t* cpu_data, bool wide,
   const double read = bytes / kMemoryBytes * (is_alone ? kAlone : 1);
   const double reading = streams ? read : 0;
   const double first = step > reading ? step + reading * kLeftOver : reading + step * kLeftOver;
-  const bool is_f64_of_avx2 = type.out_bits == 64 && vector_unit_of_row(row).bytes == 32;
+  const bool is_f64_of_avx2 = type.out_bits == 64 && unit.bytes == 32;
   const bool is_tall =
       row.m0 >= (is_f64_of_avx2 ? kRowsOfTallF64 : kRowsOfTall) && tile_steps(row) == 1;
   return tiles_n * steps * (first + (tiles_m - 1) * step) * (is_tall ? kTall : 1);
@@ -143,13 +142,15 @@ extern "C" uk_status_t uk_query_tile_sizes(uint32_t mmt4d_flags, uk_index_t m, u
   const uk_tile_row_t* best = nullptr;
   double best_cost = 0;
   const bool wide = cpu_is_wide(cpu_data);
+  const bool streams_abreast =
+      uk::streams_abreast(l3_feeds_tiles(cpu_data), least_of_levels(cpu_data, &VectorUnit::panels));
   for (size_t i = 0; i < uk_tile_count(); ++i) {
     const uk_tile_row_t& row = *uk_tile_at(i);
     if (row.origin == UK_ORIGIN_GENERIC ||
         !row_is_eligible(row, UK_OP_MMT4D, mmt4d_flags, cpu_data) || !fits(fixed, row)) {
       continue;
     }
-    const double cost = total_cost(row, cpu_data, wide, m, n, k);
+    const double cost = total_cost(row, cpu_data, wide, streams_abreast, m, n, k);
     if (best && !is_better(row, cost, *best, best_cost, m, n)) continue;
     // A call with this shape may get the tile of another level, whose cost is another.
     if (select_tile(UK_OP_MMT4D, mmt4d_flags, row.m0, row.n0, row.k0, cpu_data) != &row) continue;
