@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <utility>
 
 #if defined(__x86_64__)
@@ -23,6 +24,10 @@ namespace {
 
 // Wide enough that a tile which runs away meets no other mapping first.
 constexpr int64_t kUnmappedBytes = 1 << 20;
+
+// Of pages that no buffer has at the moment.
+constexpr int64_t kMostSpareBytes = 64 << 20;
+constexpr size_t kMostSparePages = 256;
 
 int64_t page_size() {
   static const int64_t size = sysconf(_SC_PAGESIZE);
@@ -51,54 +56,95 @@ std::string bytes_text(int64_t count) {
 
 }  // namespace
 
-void GuardedBuffer::unmap() {
-  if (mapping_) munmap(mapping_, static_cast<size_t>(pages_size_ + 2 * kUnmappedBytes));
-  mapping_ = nullptr;
+// Those that no buffer has, the latest last. First touching a page costs more than most tests of
+// it.
+std::vector<GuardedBuffer::Pages>& GuardedBuffer::spare_pages() {
+  static std::vector<Pages> spare;
+  return spare;
 }
 
-void GuardedBuffer::reserve(int64_t bytes) {
+GuardedBuffer::Pages GuardedBuffer::map(int64_t size, Access access) {
+  const int memory = memfd_create("guarded", MFD_CLOEXEC);
+  check(memory >= 0, "memfd_create");
+  check(ftruncate(memory, size) == 0, "ftruncate");
+  const size_t length = static_cast<size_t>(size);
+  void* own = mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, memory, 0);
+  void* around = mmap(nullptr, length + 2 * kUnmappedBytes, PROT_NONE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  check(own != MAP_FAILED && around != MAP_FAILED, "mmap");
+  uint8_t* seen = static_cast<uint8_t*>(around) + kUnmappedBytes;
+  check(mmap(seen, length, access == read_only ? PROT_READ : PROT_READ | PROT_WRITE,
+             MAP_SHARED | MAP_POPULATE | MAP_FIXED, memory, 0) == seen,
+        "mmap");
+  close(memory);
+  return {static_cast<uint8_t*>(own), seen, size, access};
+}
+
+void GuardedBuffer::unmap(const Pages& pages) {
+  munmap(pages.own, static_cast<size_t>(pages.size));
+  munmap(pages.seen - kUnmappedBytes, static_cast<size_t>(pages.size + 2 * kUnmappedBytes));
+}
+
+void GuardedBuffer::take(int64_t bytes, Access access) {
   const int64_t page = page_size();
-  const int64_t wanted = std::max<int64_t>((bytes + page - 1) / page, 1) * page;
-  if (mapping_ && wanted == pages_size_) return;
-  unmap();
-  pages_size_ = wanted;
-  void* mapping = mmap(nullptr, static_cast<size_t>(pages_size_ + 2 * kUnmappedBytes), PROT_NONE,
-                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  check(mapping != MAP_FAILED, "mmap");
-  mapping_ = static_cast<uint8_t*>(mapping);
-  pages_ = mapping_ + kUnmappedBytes;
+  const int64_t size = std::max<int64_t>((bytes + page - 1) / page, 1) * page;
+  const auto fits = [&](const Pages& pages) {
+    return pages.size == size && pages.access == access;
+  };
+  if (fits(pages_)) return;
+  give_back();
+  std::vector<Pages>& spare = spare_pages();
+  const auto found = std::find_if(spare.rbegin(), spare.rend(), fits);
+  if (found == spare.rend()) {
+    pages_ = map(size, access);
+  } else {
+    pages_ = *found;
+    spare.erase(std::next(found).base());
+  }
+}
+
+void GuardedBuffer::give_back() {
+  if (pages_.size == 0) return;
+  std::vector<Pages>& spare = spare_pages();
+  spare.push_back(pages_);
+  pages_ = {};
+  int64_t bytes = 0;
+  for (const Pages& pages : spare) bytes += pages.size;
+  while (bytes > kMostSpareBytes || spare.size() > kMostSparePages) {
+    bytes -= spare.front().size;
+    unmap(spare.front());
+    spare.erase(spare.begin());
+  }
 }
 
 void GuardedBuffer::place(const std::vector<uint8_t>& contents, Placement placement,
                           Access access) {
   size_ = static_cast<int64_t>(contents.size());
-  reserve(size_ + placement.offset);
-  const size_t length = static_cast<size_t>(pages_size_);
-  check(mprotect(pages_, length, PROT_READ | PROT_WRITE) == 0, "mprotect");
-  data_ = placement.edge == Placement::start ? pages_ + placement.offset
-                                             : pages_ + pages_size_ - placement.offset - size_;
-  const int64_t first = data_ - pages_;
+  take(size_ + placement.offset, access);
+  const int64_t first = placement.edge == Placement::start ? placement.offset
+                                                           : pages_.size - placement.offset - size_;
   const int64_t last = first + size_;
-  std::memcpy(pages_, pattern(pages_size_), static_cast<size_t>(first));
-  std::memcpy(pages_ + last, pattern(pages_size_) + last, static_cast<size_t>(pages_size_ - last));
-  if (size_ > 0) std::memcpy(data_, contents.data(), contents.size());
-  if (access == read_only) check(mprotect(pages_, length, PROT_READ) == 0, "mprotect");
+  data_ = pages_.seen + first;
+  std::memcpy(pages_.own, pattern(pages_.size), static_cast<size_t>(first));
+  std::memcpy(pages_.own + last, pattern(pages_.size) + last,
+              static_cast<size_t>(pages_.size - last));
+  if (size_ > 0) std::memcpy(pages_.own + first, contents.data(), contents.size());
 }
 
 std::string GuardedBuffer::damage_outside() const {
-  const int64_t first = data_ - pages_, last = first + size_;
-  const uint8_t* expected = pattern(pages_size_);
-  if (std::memcmp(pages_, expected, static_cast<size_t>(first)) == 0 &&
-      std::memcmp(pages_ + last, expected + last, static_cast<size_t>(pages_size_ - last)) == 0) {
+  const int64_t first = data_ - pages_.seen, last = first + size_;
+  const uint8_t *bytes = pages_.own, *expected = pattern(pages_.size);
+  if (std::memcmp(bytes, expected, static_cast<size_t>(first)) == 0 &&
+      std::memcmp(bytes + last, expected + last, static_cast<size_t>(pages_.size - last)) == 0) {
     return "";
   }
-  for (int64_t i = pages_size_ - 1; i >= last; --i) {
-    if (pages_[i] != expected[i]) {
+  for (int64_t i = pages_.size - 1; i >= last; --i) {
+    if (bytes[i] != expected[i]) {
       return "wrote up to " + bytes_text(i - last + 1) + " past the end of " + name_;
     }
   }
   for (int64_t i = 0; i < first; ++i) {
-    if (pages_[i] != expected[i]) {
+    if (bytes[i] != expected[i]) {
       return "wrote up to " + bytes_text(first - i) + " before the start of " + name_;
     }
   }
@@ -107,8 +153,9 @@ std::string GuardedBuffer::damage_outside() const {
 
 bool GuardedBuffer::owns(const void* address) const {
   const uintptr_t a = reinterpret_cast<uintptr_t>(address);
-  const uintptr_t low = reinterpret_cast<uintptr_t>(mapping_);
-  return mapping_ && a >= low && a - low < static_cast<uintptr_t>(pages_size_ + 2 * kUnmappedBytes);
+  const uintptr_t low = reinterpret_cast<uintptr_t>(pages_.seen) - kUnmappedBytes;
+  return pages_.seen && a >= low &&
+         a - low < static_cast<uintptr_t>(pages_.size + 2 * kUnmappedBytes);
 }
 
 // The address is that of the first byte that could not be touched: before the start that is where

@@ -26,7 +26,7 @@ class GuardedBuffer {
   enum Access { read_only, writable };
 
   explicit GuardedBuffer(const char* name) : name_(name) {}
-  ~GuardedBuffer() { unmap(); }
+  ~GuardedBuffer() { give_back(); }
   GuardedBuffer(const GuardedBuffer&) = delete;
   GuardedBuffer& operator=(const GuardedBuffer&) = delete;
 
@@ -45,13 +45,22 @@ class GuardedBuffer {
   std::string locate(const void* address) const;
 
  private:
-  void reserve(int64_t bytes);
-  void unmap();
+  // The same memory twice. What the callee sees lies between unmapped ranges and may be read-only;
+  // the contents are written to the other, as changing its access each time would take the kernel
+  // longer than the call that is tested.
+  struct Pages {
+    uint8_t *own, *seen;
+    int64_t size;
+    Access access;
+  };
+  static std::vector<Pages>& spare_pages();
+  static Pages map(int64_t size, Access access);
+  static void unmap(const Pages& pages);
+  void take(int64_t bytes, Access access);
+  void give_back();
 
   const char* name_;
-  uint8_t* mapping_ = nullptr;  // with the unmapped ranges
-  uint8_t* pages_ = nullptr;
-  int64_t pages_size_ = 0;
+  Pages pages_ = {};
   uint8_t* data_ = nullptr;
   int64_t size_ = 0;
 };

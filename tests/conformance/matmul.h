@@ -31,19 +31,23 @@ class Panel {
 
   Element element() const { return element_; }
   int rows() const { return rows_; }
+  int k0() const { return k0_; }
   int64_t depth() const { return k1_ * k0_; }
   const std::vector<uint8_t>& bytes() const { return bytes_; }
 
   uint64_t bits(int row, int64_t k) const {
     return load_bits(bytes_.data(), index(row, k), bits_of(element_));
   }
-  // Calls f with the bits of a row in increasing k, without a division for each.
+  // Calls f(row, k, bits) for some steps, in the order of memory and without a division for each.
   template <class F>
-  void for_row(int row, const F& f) const {
+  void for_steps(int64_t first, int64_t last, const F& f) const {
     with_constant_width(bits_of(element_), [&](auto width) {
-      for (int64_t step = 0; step < k1_; ++step) {
-        const int64_t first = (step * rows_ + row) * k0_;
-        for (int k = 0; k < k0_; ++k) f(load_bits(bytes_.data(), first + k, width));
+      int64_t at = first * rows_ * k0_;
+      for (int64_t step = first; step < last; ++step) {
+        for (int row = 0; row < rows_; ++row) {
+          for (int k = 0; k < k0_; ++k)
+            f(row, step * k0_ + k, load_bits(bytes_.data(), at++, width));
+        }
       }
     });
   }

@@ -114,32 +114,53 @@ struct F16EachStep {
   }
 };
 
-// Row-major [rows][depth].
+// The steps of a panel as values [k][row].
 template <class Arithmetic>
-std::vector<typename Arithmetic::Value> values_of(const Panel& panel) {
+void get_values(const Panel& panel, int64_t first_step, int64_t last_step,
+                std::vector<typename Arithmetic::Value>* values) {
   const Element element = panel.element();
-  std::vector<typename Arithmetic::Value> values(static_cast<size_t>(panel.rows() * panel.depth()));
-  auto* value = values.data();
-  for (int row = 0; row < panel.rows(); ++row) {
-    panel.for_row(row, [&](uint64_t bits) { *value++ = Arithmetic::from(decode(element, bits)); });
+  const int64_t rows = panel.rows(), first_k = first_step * panel.k0();
+  values->resize(static_cast<size_t>((last_step * panel.k0() - first_k) * rows));
+  panel.for_steps(first_step, last_step, [&](int row, int64_t k, uint64_t bits) {
+    (*values)[(k - first_k) * rows + row] = Arithmetic::from(decode(element, bits));
+  });
+}
+
+// Calls f(i, a, b) for each k in turn, a being lhs(i, k) and b[j] rhs(k, j): what is added to a row
+// of the result are products that do not wait for each other. Few steps at a time, so that the
+// values stay in the cache.
+template <class Arithmetic, class F>
+void for_products(const Problem& p, const F& f) {
+  constexpr int64_t kMostK = 64;
+  const int64_t most_steps = std::max<int64_t>(kMostK / p.k0, 1);
+  std::vector<typename Arithmetic::Value> lhs, rhs;
+  for (int64_t first = 0; first < p.k1; first += most_steps) {
+    const int64_t last = std::min(first + most_steps, p.k1);
+    get_values<Arithmetic>(p.lhs, first, last, &lhs);
+    get_values<Arithmetic>(p.rhs, first, last, &rhs);
+    for (int i = 0; i < p.m0; ++i) {
+      for (int64_t k = 0; k < (last - first) * p.k0; ++k) {
+        f(i, lhs[k * p.m0 + i], rhs.data() + k * p.n0);
+      }
+    }
   }
-  return values;
 }
 
 template <class Arithmetic>
 std::vector<uint64_t> chain(const Problem& p) {
-  const auto lhs = values_of<Arithmetic>(p.lhs), rhs = values_of<Arithmetic>(p.rhs);
-  const int64_t depth = p.lhs.depth();
-  std::vector<uint64_t> result;
+  using Value = typename Arithmetic::Value;
+  std::vector<Value> sums;
   for (int i = 0; i < p.m0; ++i) {
     for (int j = 0; j < p.n0; ++j) {
-      auto acc = Arithmetic::from(p.accumulate ? p.out.value(i, j) : 0.0);
-      const auto* a = lhs.data() + i * depth;
-      const auto* b = rhs.data() + j * depth;
-      for (int64_t k = 0; k < depth; ++k) acc = Arithmetic::step(acc, a[k], b[k]);
-      result.push_back(encode(p.type->out, Arithmetic::to(acc)));
+      sums.push_back(Arithmetic::from(p.accumulate ? p.out.value(i, j) : 0.0));
     }
   }
+  for_products<Arithmetic>(p, [&](int i, const Value& a, const Value* b) {
+    Value* sum = sums.data() + i * p.n0;
+    for (int j = 0; j < p.n0; ++j) sum[j] = Arithmetic::step(sum[j], a, b[j]);
+  });
+  std::vector<uint64_t> result;
+  for (const Value& sum : sums) result.push_back(encode(p.type->out, Arithmetic::to(sum)));
   return result;
 }
 
@@ -189,25 +210,31 @@ std::vector<Interval> bounds(const Problem& p, uint32_t numerics, Exactness exac
   const double unit = std::ldexp(1.0, flushes ? -23 : -24);
   const double lost = std::ldexp(1.0, -150) + (flushes ? std::ldexp(1.0, -126) : 0);
   const double normal = flushes ? smallest_normal(p.type->lhs) : 0;
-  const auto lhs = values_of<Exact>(p.lhs), rhs = values_of<Exact>(p.rhs);
-  const int64_t depth = p.lhs.depth();
-  const double roundings = static_cast<double>(depth) + 3;
-  std::vector<Interval> result;
+  struct Terms {
+    double sum, magnitudes, flushed;
+  };
+  std::vector<Terms> terms;
   for (int i = 0; i < p.m0; ++i) {
     for (int j = 0; j < p.n0; ++j) {
       const double acc = p.accumulate ? p.out.value(i, j) : 0.0;
-      double sum = acc, magnitudes = std::fabs(acc), flushed = 0;
-      for (int64_t k = 0; k < depth; ++k) {
-        const double a = lhs[i * depth + k], b = rhs[j * depth + k];
-        const double magnitude = std::fabs(a * b);
-        sum += a * b;
-        magnitudes += magnitude;
-        if (std::fabs(a) < normal || std::fabs(b) < normal) flushed += magnitude;
-      }
-      double error = 1.01 * roundings * unit * magnitudes + roundings * lost + flushed;
-      if (exactness == Exactness::every_order || std::isnan(sum) || std::isinf(sum)) error = 0;
-      result.push_back({round_to(p.type->out, sum - error), round_to(p.type->out, sum + error)});
+      terms.push_back({acc, std::fabs(acc), 0});
     }
+  }
+  for_products<Exact>(p, [&](int i, double a, const double* b) {
+    Terms* of = terms.data() + i * p.n0;
+    for (int j = 0; j < p.n0; ++j) {
+      const double magnitude = std::fabs(a * b[j]);
+      of[j].sum += a * b[j];
+      of[j].magnitudes += magnitude;
+      if (std::fabs(a) < normal || std::fabs(b[j]) < normal) of[j].flushed += magnitude;
+    }
+  });
+  const double roundings = static_cast<double>(p.lhs.depth()) + 3;
+  std::vector<Interval> result;
+  for (const auto& [sum, magnitudes, flushed] : terms) {
+    double error = 1.01 * roundings * unit * magnitudes + roundings * lost + flushed;
+    if (exactness == Exactness::every_order || std::isnan(sum) || std::isinf(sum)) error = 0;
+    result.push_back({round_to(p.type->out, sum - error), round_to(p.type->out, sum + error)});
   }
   return result;
 }

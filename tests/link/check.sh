@@ -38,61 +38,69 @@ symbols() { # <types> <file>...
   "$nm" -P "$@" | awk -v types="$types" 'NF >= 2 && $2 ~ "^[" types "]$" { print $1 }' | sort -u
 }
 
+# Of each line a failure. The tools read all objects at once, as a process for each takes minutes.
+fail_by_line() {
+  local message
+  while IFS= read -r message; do fail "$message"; done
+}
+
+# What the rules of awk print of objdump's report, where "object" is the file that a line is about.
+of_each_object() { # <objdump's option> <rules> <object>...
+  local option=$1 rules=$2
+  shift 2
+  "$objdump" -w "$option" "$@" |
+    awk "/: +file format / { object = \$0; sub(/: +file format .*/, \"\", object); next } $rules"
+}
+
 # Sections that stay writable must be empty. (.data.rel.ro is not: the loader makes the table's
 # pointers read-only once it has relocated them.)
 check_no_writable_data() { # <object>...
-  local object found
-  for object; do
-    found=$("$objdump" -h -w "$object" | awk '
-      $1 ~ /^[0-9]+$/ && / ALLOC/ && !/READONLY/ && $2 !~ /^\.data\.rel\.ro/ && $3 !~ /^0+$/ { print $2 }')
-    [[ -z $found ]] || fail "$object has writable data: ${found//$'\n'/ }"
-  done
+  of_each_object -h '
+    $1 ~ /^[0-9]+$/ && / ALLOC/ && !/READONLY/ && $2 !~ /^\.data\.rel\.ro/ && $3 !~ /^0+$/ {
+      print object " has writable data: " $2
+    }' "$@" > messages.txt
+  fail_by_line < messages.txt
 }
 
 check_tile_objects() {
-  local object undefined weak tile place visible
-  for object in "${tile_objects[@]}"; do
-    undefined=$(symbols U "$object")
-    [[ -z $undefined ]] || fail "$object needs ${undefined//$'\n'/ }"
-    weak=$(symbols WwVvu "$object")
-    [[ -z $weak ]] || fail "$object has weak symbols ${weak//$'\n'/ }"
+  {
+    "$nm" -A -P "${tile_objects[@]}" | awk -F '[.]o: ' '
+      { split($2, symbol, " ") }
+      symbol[2] == "U" { print $1 ".o needs " symbol[1] }
+      symbol[2] ~ /^[WwVvu]$/ { print $1 ".o has the weak symbol " symbol[1] }'
 
     # Every function has its own section, and what code refers to is read-only data, a helper local
     # to the file, or of a tile its strided function: never another tile.
-    while read -r tile place; do
-      [[ $place == ".text.$tile" ]] || fail "$object: $tile is in section $place"
-    done < <("$objdump" -t "$object" | awk '$3 == "F" { print $NF, $4 }')
-    visible=$("$objdump" -t "$object" | awk '$NF ~ /^uk_.*_(strided|forms)$/ && $(NF - 1) != ".hidden" { print $NF }')
-    [[ -z $visible ]] || fail "$object: not hidden: ${visible//$'\n'/ }"
-    while read -r place; do
-      fail "$object: code refers to $place"
-    done < <("$objdump" -r "$object" | awk '
+    of_each_object -t '
+      $3 == "F" && $4 != ".text." $NF { print object ": " $NF " is in section " $4 }
+      $NF ~ /^uk_.*_(strided|forms)$/ && $(NF - 1) != ".hidden" { print object ": not hidden: " $NF }' \
+      "${tile_objects[@]}"
+    of_each_object -r '
       /^RELOCATION RECORDS FOR/ {
         in_code = /\[\.text/
         strided = $4
         gsub(/^\[\.text\.|\]:$/, "", strided)
         strided = "^(\\.text\\.)?" strided "_strided([-+]0x[0-9a-f]+)?$"
       }
-      in_code && /R_/ && $3 !~ /^\.(rodata|LC|L|text\._ZN12_GLOBAL__N_1)/ && $3 !~ strided { print $3 }' |
-      sort -u)
-  done
+      in_code && /R_/ && $3 !~ /^\.(rodata|LC|L|text\._ZN12_GLOBAL__N_1)/ && $3 !~ strided {
+        print object ": code refers to " $3
+      }' "${tile_objects[@]}" | uniq
+  } > messages.txt
+  fail_by_line < messages.txt
   check_no_writable_data "${tile_objects[@]}"
   echo "${#tile_objects[@]} objects, $(symbols T "${tile_objects[@]}" | grep -cv '_strided$') tile functions"
 }
 
 check_op_objects() {
-  local object name weak
-  symbols TRD "$library" > defined.txt
-  for object in "${op_objects[@]}"; do
-    weak=$(symbols WwVvu "$object")
-    [[ -z $weak ]] || fail "$object has weak symbols ${weak//$'\n'/ }"
-    while read -r name; do
-      case $name in
-        memcpy | memset | _GLOBAL_OFFSET_TABLE_) ;;
-        *) grep -qxF "$name" defined.txt || fail "$object needs $name" ;;
-      esac
-    done < <(symbols U "$object")
-  done
+  {
+    "$nm" -A -P "${op_objects[@]}" | awk -F '[.]o: ' '
+      { split($2, symbol, " ") }
+      symbol[2] ~ /^[WwVvu]$/ { print $1 ".o has the weak symbol " symbol[1] }'
+    comm -23 <(symbols U "${op_objects[@]}") \
+      <({ symbols TRD "$library"; printf '%s\n' memcpy memset _GLOBAL_OFFSET_TABLE_; } | sort) |
+      sed 's/^/the objects need /'
+  } > messages.txt
+  fail_by_line < messages.txt
   check_no_writable_data "${op_objects[@]}"
   echo "${#op_objects[@]} objects"
 }
@@ -100,21 +108,37 @@ check_op_objects() {
 # The first and last tile of each object: a program that calls one has it, no other, and not the
 # table.
 check_one_tile() {
-  local object tile op found
-  for object in "${tile_objects[@]}"; do
-    while read -r tile; do
-      op=${tile#uk_}
-      op=${op%%_*}
-      "$cc" "${cflags[@]}" -I"$source" -O2 -DTILE="$tile" -DTILE_FN="uk_${op}_tile_fn" "$source/tests/link/one_tile.c" "$library" \
-        -Wl,--gc-sections -o one_tile
-      found=$("$nm" -P one_tile | awk '$1 ~ /uk_/ || $1 ~ /^_ZN?K?2uk/ { print $1 }')
-      # Helpers that are the tile's own have its name in theirs.
-      found=$(awk -v tile="$tile" '$1 != tile "_strided" && !index($1, tile "_blocks")' <<< "$found")
-      [[ $found == "$tile" ]] || fail "a program that calls $tile has ${found//$'\n'/ }"
-      "${emulator[@]}" ./one_tile || fail "the program that calls $tile does not run"
-      echo "$tile alone, $(size one_tile | awk 'NR == 2 { print $1 }') bytes of code"
-    done < <(symbols T "$object" | grep -v '_strided$' | sed -n '1p;$p' | sort -u)
+  local op tile found programs=()
+  for op in mmt4d pack unpack; do
+    "$cc" "${cflags[@]}" -I"$source" -O2 -DTILE=tile_to_call -DTILE_FN="uk_${op}_tile_fn" \
+      -c "$source/tests/link/one_tile.c" -o "call_$op.o"
   done
+  "$nm" -A -P "${tile_objects[@]}" | awk -F '[.]o: ' '
+    { split($2, symbol, " ") }
+    symbol[2] != "T" || symbol[1] ~ /_strided$/ { next }
+    $1 != object { if (last) print last; print symbol[1]; object = $1; last = ""; next }
+    { last = symbol[1] }
+    END { if (last) print last }' > tiles.txt
+  rm -rf programs
+  mkdir programs
+  while read -r tile; do
+    op=${tile#uk_}
+    # A name that --defsym refers to takes no member out of an archive; one that is undefined does.
+    "$cc" "${cflags[@]}" "call_${op%%_*}.o" "$library" -Wl,--undefined="$tile" \
+      -Wl,--defsym=tile_to_call="$tile" -Wl,--gc-sections -o "programs/$tile"
+    "${emulator[@]}" "programs/$tile" || fail "the program that calls $tile does not run"
+    programs+=("programs/$tile")
+  done < tiles.txt
+  # Helpers that are the tile's own have its name in theirs.
+  "$nm" -A -P "${programs[@]}" | awk -F ': ' '
+    { tile = $1; sub(/^programs\//, "", tile); split($2, symbol, " "); name = symbol[1] }
+    name == tile { found[tile] = 1; next }
+    name == tile "_strided" || index(name, tile "_blocks") { next }
+    name ~ /uk_/ || name ~ /^_ZN?K?2uk/ { print "a program that calls " tile " has " name }
+    { found[tile] += 0 }
+    END { for (tile in found) if (!found[tile]) print "the program that calls " tile " lacks it" }' > messages.txt
+  fail_by_line < messages.txt
+  size "${programs[@]}" | awk 'NR > 1 { sub(/.*\//, "", $NF); print $NF " alone, " $1 " bytes of code" }'
 }
 
 # The functions of an archive that are no tiles: exactly these.
