@@ -46,6 +46,7 @@ _FEW_SUMS = 4  # kFewSums of ukernel/tile.h
 # kTemporaries of tiles by hand that round each step, in arch/x86_64/avx2_fma and avx512_base.
 _ROUNDING_TEMPORARIES = {(16, "f16f16f16"): 6, (16, "bf16bf16bf16"): 8, (32, "f16f16f16"): 4, (32, "bf16bf16bf16"): 15}
 _STREAM_BYTES, _MEMORY_BYTES, _LEFT_OVER = 4 << 20, 2, 0.125  # ukernel/internal.h, query_tile_sizes.cc
+_LEAST_BYTES_ABREAST = 64 << 10  # ukernel/internal.h
 
 
 # ---------------------------------------------------------------- rows
@@ -453,7 +454,8 @@ def _order(row: Row, arch: str, cpu: str, m: int, n: int, k: int) -> tuple:
                    and _decodes_lhs_once(row, arch, cpu, lhs_panels, rhs_panels, streams))
     are_several = rhs_panels >= PANELS_ABREAST
     gains = 0 < m <= _FEW_ROWS and are_several and _READS_AHEAD in level_of_cpu(arch, cpu)
-    from_several = streams and _streams_abreast(arch, cpu)
+    from_several = (streams and _streams_abreast(arch, cpu)
+                    and tiles(k, tile.k0) * rhs_bytes >= _LEAST_BYTES_ABREAST)
     waits = (row.numerics == "round_each_step" and are_several and (not streams or from_several)
              and level.vector_bytes == 64)
     abreast = (gains or waits) and lhs_panels == 1 and reads_abreast(row)

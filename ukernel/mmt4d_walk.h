@@ -104,7 +104,10 @@ struct Mmt4dWalk {
   // While memory was busy one panel came to Zen 5 at 57 to 76 % of its rate for four rows,
   // prefetched or not, and three at 81 to 100 %; for one and two rows one at 60 to 98 % and three
   // at 76 to 111 %.
-  bool streams_abreast() const { return reads_rhs_once() && uk::streams_abreast(l3_feeds, panels); }
+  bool streams_abreast() const {
+    return reads_rhs_once() && uk::streams_abreast(l3_feeds, panels) &&
+           k * rhs_step_bytes >= kLeastBytesAbreast;
+  }
 
   // One panel that is prefetched may come from memory sooner than several that are not, and nobody
   // measured it where a CPU says nothing; but tiles of one row that are far slower than memory gain

@@ -61,7 +61,7 @@ double total_cost(const uk_tile_row_t& row, const uint64_t* cpu_data, bool wide,
   // Lake), bf16 1x64 1.16 to 1.25 times as long as 2x16 (Zen 4, Zen 5), and 1.06 to 1.65 times as
   // long as 4x16 (these and Emerald Rapids).
   const VectorUnit& unit = vector_unit_of_row(row);
-  const bool from_several = streams && streams_abreast;
+  const bool from_several = streams && streams_abreast && steps * bytes >= kLeastBytesAbreast;
   const bool waits = row.numerics == UK_NUMERICS_ROUND_EACH_STEP && are_several &&
                      (!streams || from_several) && unit.bytes == 64;
   in_op.abreast = (gains || waits) && lhs_panels == 1 && tile_abreast_of_row(row);

@@ -752,7 +752,8 @@ TEST_P(Mmt4dAbreastFromMemory, StreamingRhs) {
   ASSERT_EQ(1, uk::least_of_levels(data.data(), &uk::VectorUnit::panels));
   for (const uk_tile_row_t* row : rows_that(reads_abreast_from_memory, GetParam())) {
     const Request r = {row->flags, {row->m0, row->n0, row->k0}};
-    const uk_index_t k = streaming_k(r), n = streaming_n(r) + 2;
+    const uk_index_t k = uk::ceil_div(uk::kLeastBytesAbreast, rhs_step_bytes(r.tile));
+    const uk_index_t n = kBeyondCaches / uk::kLeastBytesAbreast + 3;
     check({r.flags, 1, n, k, r.tile, Strides::kDense, Edge::end, "random"}, data.data());
     if (HasFatalFailure()) return;
     check_matrices({r.flags | UK_MMT4D_ACCUMULATE, 1, n, k, r.tile, Strides::kLoose}, data.data(),

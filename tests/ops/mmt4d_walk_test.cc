@@ -380,7 +380,7 @@ TEST(Mmt4dWalk, TakesPanelsAbreastFromFar) {
 }
 
 // Of an RHS from memory, whatever tiles do with it, where L3 feeds them, but not on cores that read
-// two panels in turns.
+// two panels in turns, nor of short panels.
 TEST(Mmt4dWalk, TakesPanelsAbreastWhereL3FeedsTiles) {
   for (const uk_index_t m0 : {1, 4, 8}) {
     for (const int step_cost : {kCheap, kDear}) {
@@ -390,6 +390,14 @@ TEST(Mmt4dWalk, TakesPanelsAbreastWhereL3FeedsTiles) {
         walk.l3_feeds = true;
         EXPECT_EQ(panels == 1, walk.streams_abreast());
         EXPECT_EQ(panels == 1 ? kPanelsAbreast : 1, groups_of(walk)[0].panels);
+        const uk_index_t bytes = walk.rhs_bytes();
+        walk.k = kLeastBytesAbreast / walk.rhs_step_bytes - 1;
+        walk.n = ceil_div(bytes, walk.k * walk.rhs_step_bytes);
+        ASSERT_TRUE(walk.rhs_streams());
+        EXPECT_FALSE(walk.streams_abreast());
+        EXPECT_EQ(1, groups_of(walk)[0].panels);
+        ++walk.k;
+        EXPECT_EQ(panels == 1, walk.streams_abreast());
         walk.n = kPanelsAbreast;
         ASSERT_FALSE(walk.rhs_streams());
         EXPECT_FALSE(walk.streams_abreast());
