@@ -291,6 +291,7 @@ void for_each_step(const uk_mmt4d_params_t& p, const Mmt4dType& type, const uk_t
       walk.reads_ahead = cpu_reads_ahead(p.cpu_data);
       walk.l3_is_far = l3_is_far(p.cpu_data);
       context.prefetches_pages = walk.prefetches_pages();
+      context.prefetches_into_l1 = walk.prefetches_into_l1();
     }
   }
   operands.limit(p, type, &walk);

@@ -356,10 +356,10 @@ struct NoRowsToStage {
 // blocks prefetches what is `ahead`; none does if that is 0. `next` has the first vector of
 // the first step, if it has any. Each step stages a vector of to_stage, which has enough of them.
 template <class P, int kStride, int N0, int kPrefetchBlocks, int kSummedRows, int Sums, int Rows,
-          int Vectors, class Next, class ToStage = NoRowsToStage>
+          int Vectors, class Ahead, class Next, class ToStage = NoRowsToStage>
 UK_INLINE void k_steps(typename P::Acc (&accs)[Sums][Rows][Vectors], typename P::Acc& sums,
                        const char* lhs, const char* rhs, uk_index_t panel_bytes, uk_index_t k1,
-                       Prefetch& ahead, [[maybe_unused]] Next& next, ToStage* to_stage = nullptr) {
+                       Ahead& ahead, [[maybe_unused]] Next& next, ToStage* to_stage = nullptr) {
   constexpr int kPanelVectors = N0 / P::kLanes;
   const auto step = [&](typename P::Acc(&acc)[Rows][Vectors]) UK_INLINE_LAMBDA {
     if constexpr (ToStage::kRowsOfStep > 0) to_stage->stage_beside_step();
@@ -444,10 +444,10 @@ constexpr int kStepsSummedFirst = 2;
 // steps, so as to have all sums some steps before its end: it would end with waiting for them.
 // Where a vector holds the rows of several steps, they are summed ahead, a vector at a time.
 template <class P, int M0, int N0, int kPrefetchBlocks, bool kSumsRows, int Sums, int Rows,
-          int Vectors>
+          int Vectors, class Ahead>
 UK_INLINE void k_loop(typename P::Acc (&accs)[Sums][Rows][Vectors], char* sums_of_rows,
                       const char* lhs, const char* rhs, uk_index_t panel_bytes, uk_index_t k1,
-                      Prefetch ahead) {
+                      Ahead ahead) {
   constexpr int kStride = M0 * P::kRowBytes, kRhsStep = N0 * P::kRhsBytes;
   typename P::Acc sums = P::zero();
   NextColumns<P, N0, decodes_ahead<P, M0, Sums>(Rows, Vectors)> next_columns(rhs, k1);
@@ -496,6 +496,8 @@ UK_INLINE void k_loop(typename P::Acc (&accs)[Sums][Rows][Vectors], char* sums_o
   }
 }
 
+constexpr Prefetch kNoPrefetch = {};
+
 // One register block: of the tile's rows, row_bytes apart in OUT, its part, all columns, of kPanels
 // panels. kPrefetchBlocks as above; `sums` has room for the sums of the tile's rows, a vector of
 // accumulators.
@@ -533,16 +535,21 @@ UK_INLINE void block(char* out, uk_index_t row_bytes, const char* lhs, const cha
   }
   constexpr bool kSumsRows = P::kSumsRows && !knows_sums<P>() && kBlock == 0;
   if constexpr (kPrefetchBlocks == 0) {
-    k_loop<P, M0, N0, 0, kSumsRows>(accs, sums, lhs, rhs, context.rhs_panel_bytes, k1, {});
+    k_loop<P, M0, N0, 0, kSumsRows>(accs, sums, lhs, rhs, context.rhs_panel_bytes, k1, kNoPrefetch);
   } else if (flags & UK_MMT4D_PREFETCH_RHS) {
     constexpr int kStepBytes = N0 * kPanelRhsBytes<P>;
     constexpr int kPrefetched = prefetched_bytes(kStepBytes, kRows);
     const Prefetch ahead =
         prefetch_start<kPrefetchBlocks, kStepBytes, kPrefetchBlocks, kPrefetched>(rhs, k1, kBlock,
                                                                                   context);
-    k_loop<P, M0, N0, kPrefetchBlocks, kSumsRows>(accs, sums, lhs, rhs, 0, k1, ahead);
+    if (kPrefetchBlocks > 1 && context.prefetches_into_l1) {
+      const PrefetchIntoL1 into_l1 = {ahead};
+      k_loop<P, M0, N0, kPrefetchBlocks, kSumsRows>(accs, sums, lhs, rhs, 0, k1, into_l1);
+    } else {
+      k_loop<P, M0, N0, kPrefetchBlocks, kSumsRows>(accs, sums, lhs, rhs, 0, k1, ahead);
+    }
   } else {
-    k_loop<P, M0, N0, 0, kSumsRows>(accs, sums, lhs, rhs, context.rhs_panel_bytes, k1, {});
+    k_loop<P, M0, N0, 0, kSumsRows>(accs, sums, lhs, rhs, context.rhs_panel_bytes, k1, kNoPrefetch);
   }
   if constexpr (kSums > 1) {
     UK_UNROLL for (int i = 0; i < kRows; ++i) {

@@ -387,7 +387,9 @@ TEST(Mmt4dWalk, TakesPanelsAbreastWhereL3FeedsTiles) {
       for (const int panels : {1, 2}) {
         Mmt4dWalk walk = abreast(few_rows(m0, step_cost, panels));
         EXPECT_EQ(1, groups_of(walk)[0].panels);
+        EXPECT_FALSE(walk.prefetches_into_l1());
         walk.l3_feeds = true;
+        EXPECT_EQ(panels == 1, walk.prefetches_into_l1());
         EXPECT_EQ(panels == 1, walk.streams_abreast());
         EXPECT_EQ(panels == 1 ? kPanelsAbreast : 1, groups_of(walk)[0].panels);
         const uk_index_t bytes = walk.rhs_bytes();
@@ -395,12 +397,14 @@ TEST(Mmt4dWalk, TakesPanelsAbreastWhereL3FeedsTiles) {
         walk.n = ceil_div(bytes, walk.k * walk.rhs_step_bytes);
         ASSERT_TRUE(walk.rhs_streams());
         EXPECT_FALSE(walk.streams_abreast());
+        EXPECT_EQ(panels == 1, walk.prefetches_into_l1());
         EXPECT_EQ(1, groups_of(walk)[0].panels);
         ++walk.k;
         EXPECT_EQ(panels == 1, walk.streams_abreast());
         walk.n = kPanelsAbreast;
         ASSERT_FALSE(walk.rhs_streams());
         EXPECT_FALSE(walk.streams_abreast());
+        EXPECT_FALSE(walk.prefetches_into_l1());
       }
     }
   }
