@@ -454,14 +454,15 @@ def _order(row: Row, arch: str, cpu: str, m: int, n: int, k: int) -> tuple:
                    and _decodes_lhs_once(row, arch, cpu, lhs_panels, rhs_panels, streams))
     are_several = rhs_panels >= PANELS_ABREAST
     gains = 0 < m <= _FEW_ROWS and are_several and _READS_AHEAD in level_of_cpu(arch, cpu)
-    from_several = (streams and _streams_abreast(arch, cpu)
-                    and tiles(k, tile.k0) * rhs_bytes >= _LEAST_BYTES_ABREAST)
+    panel_bytes = tiles(k, tile.k0) * rhs_bytes
+    from_several = streams and _streams_abreast(arch, cpu) and panel_bytes >= _LEAST_BYTES_ABREAST
     waits = (row.numerics == "round_each_step" and are_several and (not streams or from_several)
              and level.vector_bytes == 64)
     abreast = (gains or waits) and lhs_panels == 1 and reads_abreast(row)
     sums = tile.m0 * -(-tile.n0 * max(BITS[tile.type.out], 32) // (8 * level.vector_bytes))
     can_take_several = lhs_panels == 1 and are_several and level.vector_bytes == 64 and sums <= MOST_SUMS_ABREAST
-    is_alone = (gains and not abreast) or (from_several and not can_take_several)
+    is_alone = ((gains and not abreast)
+                or (from_several and not can_take_several and panel_bytes >= 2 * _LEAST_BYTES_ABREAST))
     step = step_cost(row, is_wide(arch, cpu), TileInOp(rhs_panels if decodes_lhs else 0,
                                                        lhs_panels if decodes_rhs else 0, abreast))
     mostly_pads = level.tile_steps > 1 and 0 < m <= _FEW_ROWS_OF_TILES

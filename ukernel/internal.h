@@ -105,9 +105,9 @@ inline bool l3_feeds_tiles(const uint64_t* cpu_data) {
 // Whether an RHS that comes from memory comes sooner by several panels abreast, on cores whose L3
 // feeds tiles and that read so many in turns: not on those that read two, but on Zen 5.
 constexpr bool streams_abreast(bool l3_feeds, int panels) { return l3_feeds && panels == 1; }
-// Its panels are of so many bytes at least, as each is a sequence that begins anew: of 16 KiB,
-// panels came to four rows at 60 to 65 % of the read rate three abreast and at 77 one by one, of 32
-// KiB at 68 to 76 and at 74 to 80, of 64 KiB alike.
+// Shorter panels come sooner one by one, as each is a sequence that begins anew: of 16 KiB, panels
+// came to four rows at 60 to 65 % of the read rate three abreast and at 77 one by one, of 32 KiB at
+// 68 to 76 and at 74 to 80, of 64 KiB alike.
 constexpr uk_index_t kLeastBytesAbreast = 64 << 10;
 
 // Bits of field 7; no CPU of Arm has them.

@@ -61,17 +61,19 @@ double total_cost(const uk_tile_row_t& row, const uint64_t* cpu_data, bool wide,
   // Lake), bf16 1x64 1.16 to 1.25 times as long as 2x16 (Zen 4, Zen 5), and 1.06 to 1.65 times as
   // long as 4x16 (these and Emerald Rapids).
   const VectorUnit& unit = vector_unit_of_row(row);
-  const bool from_several = streams && streams_abreast && steps * bytes >= kLeastBytesAbreast;
+  const double panel_bytes = steps * bytes;
+  const bool from_several = streams && streams_abreast && panel_bytes >= kLeastBytesAbreast;
   const bool waits = row.numerics == UK_NUMERICS_ROUND_EACH_STEP && are_several &&
                      (!streams || from_several) && unit.bytes == 64;
   in_op.abreast = (gains || waits) && lhs_panels == 1 && tile_abreast_of_row(row);
   // On Zen 5, too, where 8x32 took 1.28 to 1.39 times as long as 8x16 from memory. Nearly all tiles
-  // of so few sums can take several.
+  // of so few sums can take several, but panels of half the width have to be long enough, too.
   const uk_index_t sums =
       row.m0 * ceil_div(uk_index_t{row.n0} * larger(type.out_bits, 32), 8 * unit.bytes);
   const bool can_take_several =
       lhs_panels == 1 && are_several && unit.bytes == 64 && sums <= kMostSumsAbreast;
-  const bool is_alone = (gains && !in_op.abreast) || (from_several && !can_take_several);
+  const bool is_alone = (gains && !in_op.abreast) || (from_several && !can_take_several &&
+                                                      panel_bytes >= 2 * kLeastBytesAbreast);
   const double step = tile_step_cost(row, wide, in_op) * (row_is_slow(row, cpu_data) ? kSlow : 1) *
                       (mostly_pads ? kMostlyPadding : 1);
   const double read = bytes / kMemoryBytes * (is_alone ? kAlone : 1);

@@ -102,9 +102,10 @@ struct uk_tile_context_t {
   uintptr_t prefetch_step_bytes = 0;
   // How far ahead of its reads a tile of one register block prefetches its own panel, in bytes.
   uintptr_t prefetch_distance = kPrefetchDistance;
-  // Whether tiles prefetch their own panel as two sequences of lines, and whether several blocks
-  // that share it do so into L1 (arch/mmt4d_tile.h).
-  bool prefetches_pages = false, prefetches_into_l1 = false;
+  // Whether tiles prefetch their own panel as two sequences of lines (arch/mmt4d_tile.h).
+  bool prefetches_pages = false;
+  // Whether those of several register blocks prefetch into L1; read by tiles by hand on x86-64.
+  bool prefetches_into_l1 = false;
   // Of a tile on a decoded operand: the operand's panel as the dots take it, k1 steps of so many
   // bytes as the tile's form says, rounded up to whole instructions (tile_steps of
   // ukernel/isa.inc), with kDecodedSlack bytes behind an LHS panel. At an address of whole cache

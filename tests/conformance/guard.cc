@@ -22,12 +22,15 @@
 namespace uk_conformance {
 namespace {
 
-// Wide enough that a tile which runs away meets no other mapping first.
-constexpr int64_t kUnmappedBytes = 1 << 20;
+// Wide enough that a tile which runs away, or takes a wrong stride, meets no other mapping first.
+constexpr int64_t kUnmappedBytes = 16 << 20;
 
 // Of pages that no buffer has at the moment.
 constexpr int64_t kMostSpareBytes = 64 << 20;
 constexpr size_t kMostSparePages = 256;
+
+// Of pages that are mapped twice.
+size_t mapped_bytes(int64_t size) { return static_cast<size_t>(2 * size + 3 * kUnmappedBytes); }
 
 int64_t page_size() {
   static const int64_t size = sysconf(_SC_PAGESIZE);
@@ -57,46 +60,55 @@ std::string bytes_text(int64_t count) {
 }  // namespace
 
 // Those that no buffer has, the latest last. First touching a page costs more than most tests of
-// it.
+// it; meanwhile no callee may.
 std::vector<GuardedBuffer::Pages>& GuardedBuffer::spare_pages() {
   static std::vector<Pages> spare;
   return spare;
 }
 
-GuardedBuffer::Pages GuardedBuffer::map(int64_t size, Access access) {
+// unmapped | own | unmapped | seen | unmapped
+GuardedBuffer::Pages GuardedBuffer::map(int64_t size) {
+  const size_t length = static_cast<size_t>(size);
+  void* around = mmap(nullptr, mapped_bytes(size), PROT_NONE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  check(around != MAP_FAILED, "mmap");
+  uint8_t* own = static_cast<uint8_t*>(around) + kUnmappedBytes;
+  uint8_t* seen = own + size + kUnmappedBytes;
   const int memory = memfd_create("guarded", MFD_CLOEXEC);
   check(memory >= 0, "memfd_create");
   check(ftruncate(memory, size) == 0, "ftruncate");
-  const size_t length = static_cast<size_t>(size);
-  void* own = mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, memory, 0);
-  void* around = mmap(nullptr, length + 2 * kUnmappedBytes, PROT_NONE,
-                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  check(own != MAP_FAILED && around != MAP_FAILED, "mmap");
-  uint8_t* seen = static_cast<uint8_t*>(around) + kUnmappedBytes;
-  check(mmap(seen, length, access == read_only ? PROT_READ : PROT_READ | PROT_WRITE,
-             MAP_SHARED | MAP_POPULATE | MAP_FIXED, memory, 0) == seen,
-        "mmap");
+  for (uint8_t* at : {own, seen}) {
+    check(mmap(at, length, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE | MAP_FIXED, memory,
+               0) == at,
+          "mmap");
+  }
   close(memory);
-  return {static_cast<uint8_t*>(own), seen, size, access};
+  return {own, seen, size, writable};
 }
 
 void GuardedBuffer::unmap(const Pages& pages) {
-  munmap(pages.own, static_cast<size_t>(pages.size));
-  munmap(pages.seen - kUnmappedBytes, static_cast<size_t>(pages.size + 2 * kUnmappedBytes));
+  munmap(pages.own - kUnmappedBytes, mapped_bytes(pages.size));
 }
 
-void GuardedBuffer::take(int64_t bytes, Access access) {
+void GuardedBuffer::protect(Access access) {
+  if (access == pages_.access) return;
+  const int protection = access == untouchable ? PROT_NONE
+                         : access == read_only ? PROT_READ
+                                               : PROT_READ | PROT_WRITE;
+  check(mprotect(pages_.seen, static_cast<size_t>(pages_.size), protection) == 0, "mprotect");
+  pages_.access = access;
+}
+
+void GuardedBuffer::take(int64_t bytes) {
   const int64_t page = page_size();
   const int64_t size = std::max<int64_t>((bytes + page - 1) / page, 1) * page;
-  const auto fits = [&](const Pages& pages) {
-    return pages.size == size && pages.access == access;
-  };
-  if (fits(pages_)) return;
+  if (size == pages_.size) return;
   give_back();
   std::vector<Pages>& spare = spare_pages();
-  const auto found = std::find_if(spare.rbegin(), spare.rend(), fits);
+  const auto found = std::find_if(spare.rbegin(), spare.rend(),
+                                  [&](const Pages& pages) { return pages.size == size; });
   if (found == spare.rend()) {
-    pages_ = map(size, access);
+    pages_ = map(size);
   } else {
     pages_ = *found;
     spare.erase(std::next(found).base());
@@ -105,6 +117,7 @@ void GuardedBuffer::take(int64_t bytes, Access access) {
 
 void GuardedBuffer::give_back() {
   if (pages_.size == 0) return;
+  protect(untouchable);
   std::vector<Pages>& spare = spare_pages();
   spare.push_back(pages_);
   pages_ = {};
@@ -120,7 +133,8 @@ void GuardedBuffer::give_back() {
 void GuardedBuffer::place(const std::vector<uint8_t>& contents, Placement placement,
                           Access access) {
   size_ = static_cast<int64_t>(contents.size());
-  take(size_ + placement.offset, access);
+  take(size_ + placement.offset);
+  protect(access);
   const int64_t first = placement.edge == Placement::start ? placement.offset
                                                            : pages_.size - placement.offset - size_;
   const int64_t last = first + size_;

@@ -23,7 +23,7 @@ struct Placement {
 // hold a pattern, so that a stray write there shows too.
 class GuardedBuffer {
  public:
-  enum Access { read_only, writable };
+  enum Access { untouchable, read_only, writable };
 
   explicit GuardedBuffer(const char* name) : name_(name) {}
   ~GuardedBuffer() { give_back(); }
@@ -51,12 +51,13 @@ class GuardedBuffer {
   struct Pages {
     uint8_t *own, *seen;
     int64_t size;
-    Access access;
+    Access access;  // the callee's
   };
   static std::vector<Pages>& spare_pages();
-  static Pages map(int64_t size, Access access);
+  static Pages map(int64_t size);
   static void unmap(const Pages& pages);
-  void take(int64_t bytes, Access access);
+  void protect(Access access);
+  void take(int64_t bytes);
   void give_back();
 
   const char* name_;

@@ -45,8 +45,9 @@ class Panel {
       int64_t at = first * rows_ * k0_;
       for (int64_t step = first; step < last; ++step) {
         for (int row = 0; row < rows_; ++row) {
-          for (int k = 0; k < k0_; ++k)
+          for (int k = 0; k < k0_; ++k) {
             f(row, step * k0_ + k, load_bits(bytes_.data(), at++, width));
+          }
         }
       }
     });

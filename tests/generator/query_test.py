@@ -99,7 +99,10 @@ class QueryTest(unittest.TestCase):
                                 if isinstance(r.tile, Tile) and r.tile.type.name == name})
                   for name in TYPES}
         levels = list(library.levels(ARCH))
-        found = []
+        # Short and long panels from memory.
+        found: list[tuple] = [("avx512_bf16+avx_vnni", name, m, (32 << 20) // k, k, 0, 0, 0, 0)
+                              for name in TYPES for m in (1, 4, 8)
+                              for k in (256, 512, 1024, 1025, 2048, 4095, 4096)] if ARCH == "x86_64" else []
         for i in range(QUERIES):
             name = list(TYPES)[i % len(TYPES)]
             level = levels[i // len(TYPES) % len(levels)]
@@ -210,13 +213,18 @@ class LevelTest(unittest.TestCase):
         self.assertEqual(row("avx2_fma+reads_ahead", "f32f32f32", 2, 32), row("avx2_fma", "f32f32f32", 2, 32))
 
     def test_few_rows_from_memory_have_few_sums_where_several_panels_come_sooner(self) -> None:
-        for cpu, name, n, shape in (("avx512_bf16+avx_vnni", "f32f32f32", 4096, (8, 16)),
-                                    ("avx512_bf16+avx_vnni", "f32f32f32", 256, (8, 32)),
-                                    ("avx512_bf16", "f32f32f32", 4096, (8, 32)),  # reads two in turns
-                                    ("avx512_bf16+avx_vnni", "f16f16f32", 4096, (8, 32)),  # decoding binds
-                                    ("avx512_bf16+avx_vnni", "bf16bf16bf16", 4096, (8, 16))):
-            found = query_row("x86_64", cpu, name, 8, n, n)
-            self.assertEqual((found.tile.m0, found.tile.n0), shape, (cpu, name, n))
+        zen5 = "avx512_bf16+avx_vnni"
+        for cpu, name, n, k, shape in (
+                (zen5, "f32f32f32", 4096, 4096, (8, 16)),
+                (zen5, "f32f32f32", 256, 256, (8, 32)),
+                ("avx512_bf16", "f32f32f32", 4096, 4096, (8, 32)),  # reads two in turns
+                (zen5, "f16f16f32", 4096, 4096, (8, 32)),  # decoding binds
+                (zen5, "bf16bf16bf16", 4096, 4096, (8, 16)),
+                (zen5, "f32f32f32", 8192, 1024, (8, 16)),
+                (zen5, "f32f32f32", 8192, 1023, (8, 32)),  # panels of 16 columns are too short
+                (zen5, "f32f32f32", 65536, 256, (8, 32))):
+            found = query_row("x86_64", cpu, name, 8, n, k)
+            self.assertEqual((found.tile.m0, found.tile.n0), shape, (cpu, name, n, k))
 
 
 class CommandTest(unittest.TestCase):

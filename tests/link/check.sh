@@ -7,7 +7,9 @@
 #
 # Licensed under the Apache License v2.0 with LLVM Exceptions; see LICENSE.
 set -euo pipefail
+export LC_ALL=C # the tools translate what is looked for below
 check=$1 library=$2 cc=$3 source=$4
+messages=messages_$check.txt # of this check alone, as others may run beside it
 ar=${AR:-ar} nm=${NM:-nm} objdump=${OBJDUMP:-objdump}
 read -ra cflags <<< "${CFLAGS:-}"
 read -ra emulator <<< "${EMULATOR:-}"
@@ -49,7 +51,16 @@ of_each_object() { # <objdump's option> <rules> <object>...
   local option=$1 rules=$2
   shift 2
   "$objdump" -w "$option" "$@" |
-    awk "/: +file format / { object = \$0; sub(/: +file format .*/, \"\", object); next } $rules"
+    awk "/:[ \t]+file format / { object = \$0; sub(/:[ \t]+file format .*/, \"\", object); next } $rules"
+}
+
+# Likewise of nm's, where "symbol" has the line's name and type.
+of_each_symbol() { # <rules> <object>...
+  local rules=$1
+  shift
+  "$nm" -A -P "$@" | awk -F '[.]o: ' "
+    NF != 2 { print \"no line about an object: \" \$0; next }
+    { object = \$1 \".o\"; split(\$2, symbol, \" \") } $rules"
 }
 
 # Sections that stay writable must be empty. (.data.rel.ro is not: the loader makes the table's
@@ -58,16 +69,15 @@ check_no_writable_data() { # <object>...
   of_each_object -h '
     $1 ~ /^[0-9]+$/ && / ALLOC/ && !/READONLY/ && $2 !~ /^\.data\.rel\.ro/ && $3 !~ /^0+$/ {
       print object " has writable data: " $2
-    }' "$@" > messages.txt
-  fail_by_line < messages.txt
+    }' "$@" > "$messages"
+  fail_by_line < "$messages"
 }
 
 check_tile_objects() {
   {
-    "$nm" -A -P "${tile_objects[@]}" | awk -F '[.]o: ' '
-      { split($2, symbol, " ") }
-      symbol[2] == "U" { print $1 ".o needs " symbol[1] }
-      symbol[2] ~ /^[WwVvu]$/ { print $1 ".o has the weak symbol " symbol[1] }'
+    of_each_symbol '
+      symbol[2] == "U" { print object " needs " symbol[1] }
+      symbol[2] ~ /^[WwVvu]$/ { print object " has the weak symbol " symbol[1] }' "${tile_objects[@]}"
 
     # Every function has its own section, and what code refers to is read-only data, a helper local
     # to the file, or of a tile its strided function: never another tile.
@@ -84,23 +94,21 @@ check_tile_objects() {
       }
       in_code && /R_/ && $3 !~ /^\.(rodata|LC|L|text\._ZN12_GLOBAL__N_1)/ && $3 !~ strided {
         print object ": code refers to " $3
-      }' "${tile_objects[@]}" | uniq
-  } > messages.txt
-  fail_by_line < messages.txt
+      }' "${tile_objects[@]}" | sort -u
+  } > "$messages"
+  fail_by_line < "$messages"
   check_no_writable_data "${tile_objects[@]}"
   echo "${#tile_objects[@]} objects, $(symbols T "${tile_objects[@]}" | grep -cv '_strided$') tile functions"
 }
 
 check_op_objects() {
-  {
-    "$nm" -A -P "${op_objects[@]}" | awk -F '[.]o: ' '
-      { split($2, symbol, " ") }
-      symbol[2] ~ /^[WwVvu]$/ { print $1 ".o has the weak symbol " symbol[1] }'
-    comm -23 <(symbols U "${op_objects[@]}") \
-      <({ symbols TRD "$library"; printf '%s\n' memcpy memset _GLOBAL_OFFSET_TABLE_; } | sort) |
-      sed 's/^/the objects need /'
-  } > messages.txt
-  fail_by_line < messages.txt
+  { symbols TRD "$library"; printf '%s\n' memcpy memset _GLOBAL_OFFSET_TABLE_; } > defined.txt
+  of_each_symbol '
+    BEGIN { while ((getline name < "defined.txt") > 0) defined[name] }
+    symbol[2] == "U" && !(symbol[1] in defined) { print object " needs " symbol[1] }
+    symbol[2] ~ /^[WwVvu]$/ { print object " has the weak symbol " symbol[1] }' \
+    "${op_objects[@]}" > "$messages"
+  fail_by_line < "$messages"
   check_no_writable_data "${op_objects[@]}"
   echo "${#op_objects[@]} objects"
 }
@@ -108,17 +116,16 @@ check_op_objects() {
 # The first and last tile of each object: a program that calls one has it, no other, and not the
 # table.
 check_one_tile() {
-  local op tile found programs=()
+  local op tile programs=()
   for op in mmt4d pack unpack; do
     "$cc" "${cflags[@]}" -I"$source" -O2 -DTILE=tile_to_call -DTILE_FN="uk_${op}_tile_fn" \
       -c "$source/tests/link/one_tile.c" -o "call_$op.o"
   done
-  "$nm" -A -P "${tile_objects[@]}" | awk -F '[.]o: ' '
-    { split($2, symbol, " ") }
+  of_each_symbol '
     symbol[2] != "T" || symbol[1] ~ /_strided$/ { next }
-    $1 != object { if (last) print last; print symbol[1]; object = $1; last = ""; next }
+    object != before { if (last) print last; print symbol[1]; before = object; last = ""; next }
     { last = symbol[1] }
-    END { if (last) print last }' > tiles.txt
+    END { if (last) print last }' "${tile_objects[@]}" > tiles.txt
   rm -rf programs
   mkdir programs
   while read -r tile; do
@@ -131,13 +138,13 @@ check_one_tile() {
   done < tiles.txt
   # Helpers that are the tile's own have its name in theirs.
   "$nm" -A -P "${programs[@]}" | awk -F ': ' '
+    BEGIN { while ((getline tile < "tiles.txt") > 0) missing[tile] }
     { tile = $1; sub(/^programs\//, "", tile); split($2, symbol, " "); name = symbol[1] }
-    name == tile { found[tile] = 1; next }
+    name == tile { delete missing[tile]; next }
     name == tile "_strided" || index(name, tile "_blocks") { next }
     name ~ /uk_/ || name ~ /^_ZN?K?2uk/ { print "a program that calls " tile " has " name }
-    { found[tile] += 0 }
-    END { for (tile in found) if (!found[tile]) print "the program that calls " tile " lacks it" }' > messages.txt
-  fail_by_line < messages.txt
+    END { for (tile in missing) print "the program that calls " tile " lacks it" }' > "$messages"
+  fail_by_line < "$messages"
   size "${programs[@]}" | awk 'NR > 1 { sub(/.*\//, "", $NF); print $NF " alone, " $1 " bytes of code" }'
 }
 

@@ -283,6 +283,20 @@ TEST(QueryFromMemory, TwoRowsReadTheWeightsOnce) {
   EXPECT_EQ(2, sizes.m0) << text(sizes);
 }
 
+// Of few sums, where several panels come sooner: not of short panels.
+TEST(QueryFromMemory, EightRowsHaveFewSumsOnLongPanels) {
+  CpuData cpu = level_cpu_data("avx512_bf16");
+  const CpuData vnni = level_cpu_data("avx_vnni");
+  for (size_t i = 0; i < cpu.size(); ++i) cpu[i] |= vnni[i];
+  for (const auto& [k, n0] : {std::make_pair(4096, 16), std::make_pair(1024, 16),
+                              std::make_pair(1023, 32), std::make_pair(256, 32)}) {
+    uk_tile_sizes_t sizes = kUntouched;
+    ASSERT_EQ(UK_STATUS_OK, uk_query_tile_sizes(UK_MMT4D_TYPE_F32F32F32, 8, (16 << 20) / k, k,
+                                                nullptr, cpu.data(), &sizes));
+    EXPECT_TRUE(sizes == (uk_tile_sizes_t{8, n0, 1})) << text(sizes) << " for K = " << k;
+  }
+}
+
 // AMX multiplies 16 rows at a time. Of few rows most would be padding.
 TEST(QueryAmx, IsForMoreThanAFewRows) {
   for (const auto& [isa, type, k0] : {std::make_tuple("amx_int8", UK_MMT4D_TYPE_S8S8S32, 4),
