@@ -693,7 +693,9 @@ UK_INLINE void tile_of_blocks(void* out, const void* lhs, const void* rhs, uk_in
 template <class P, int M0, int N0>
 constexpr uk::Abreast reads_abreast() {
   constexpr int kVectors = kPanelsAbreast * N0 / P::kLanes, kSums = M0 * N0 / P::kLanes;
-  constexpr int kParts = sizeof(decltype(P::load_rhs(nullptr))) / sizeof(typename P::Acc);
+  constexpr int kColumnsBytes = sizeof(decltype(P::load_rhs(nullptr)));
+  constexpr int kAccBytes = sizeof(typename P::Acc);
+  constexpr int kParts = kColumnsBytes / kAccBytes;
   // Of columns that are decoded for several rows GCC begins with the next vector ahead.
   constexpr int kColumns = kParts * (kVectors + (P::kDecodesRhs && M0 > 1 ? 1 : 0));
   constexpr int kOperands = loads_rows_first<P>(M0, kVectors) ? M0 + kParts : kColumns + 1;
