@@ -444,7 +444,7 @@ constexpr int kStepsSummedFirst = 2;
 // steps, so as to have all sums some steps before its end: it would end with waiting for them.
 // Where a vector holds the rows of several steps, they are summed ahead, a vector at a time.
 template <class P, int M0, int N0, int kPrefetchBlocks, bool kSumsRows, int Sums, int Rows,
-          int Vectors, class Ahead>
+          int Vectors, class Ahead = Prefetch>
 UK_INLINE void k_loop(typename P::Acc (&accs)[Sums][Rows][Vectors], char* sums_of_rows,
                       const char* lhs, const char* rhs, uk_index_t panel_bytes, uk_index_t k1,
                       Ahead ahead) {
@@ -496,8 +496,6 @@ UK_INLINE void k_loop(typename P::Acc (&accs)[Sums][Rows][Vectors], char* sums_o
   }
 }
 
-constexpr Prefetch kNoPrefetch = {};
-
 // One register block: of the tile's rows, row_bytes apart in OUT, its part, all columns, of kPanels
 // panels. kPrefetchBlocks as above; `sums` has room for the sums of the tile's rows, a vector of
 // accumulators.
@@ -535,7 +533,7 @@ UK_INLINE void block(char* out, uk_index_t row_bytes, const char* lhs, const cha
   }
   constexpr bool kSumsRows = P::kSumsRows && !knows_sums<P>() && kBlock == 0;
   if constexpr (kPrefetchBlocks == 0) {
-    k_loop<P, M0, N0, 0, kSumsRows>(accs, sums, lhs, rhs, context.rhs_panel_bytes, k1, kNoPrefetch);
+    k_loop<P, M0, N0, 0, kSumsRows>(accs, sums, lhs, rhs, context.rhs_panel_bytes, k1, {});
   } else if (flags & UK_MMT4D_PREFETCH_RHS) {
     constexpr int kStepBytes = N0 * kPanelRhsBytes<P>;
     constexpr int kPrefetched = prefetched_bytes(kStepBytes, kRows);
@@ -549,7 +547,7 @@ UK_INLINE void block(char* out, uk_index_t row_bytes, const char* lhs, const cha
       k_loop<P, M0, N0, kPrefetchBlocks, kSumsRows>(accs, sums, lhs, rhs, 0, k1, ahead);
     }
   } else {
-    k_loop<P, M0, N0, 0, kSumsRows>(accs, sums, lhs, rhs, context.rhs_panel_bytes, k1, kNoPrefetch);
+    k_loop<P, M0, N0, 0, kSumsRows>(accs, sums, lhs, rhs, context.rhs_panel_bytes, k1, {});
   }
   if constexpr (kSums > 1) {
     UK_UNROLL for (int i = 0; i < kRows; ++i) {

@@ -9,7 +9,7 @@
 set -euo pipefail
 export LC_ALL=C # the tools translate what is looked for below
 check=$1 library=$2 cc=$3 source=$4
-messages=messages_$check.txt # of this check alone, as others may run beside it
+shopt -s lastpipe # for fail_by_line, which sets a variable
 ar=${AR:-ar} nm=${NM:-nm} objdump=${OBJDUMP:-objdump}
 read -ra cflags <<< "${CFLAGS:-}"
 read -ra emulator <<< "${EMULATOR:-}"
@@ -69,8 +69,7 @@ check_no_writable_data() { # <object>...
   of_each_object -h '
     $1 ~ /^[0-9]+$/ && / ALLOC/ && !/READONLY/ && $2 !~ /^\.data\.rel\.ro/ && $3 !~ /^0+$/ {
       print object " has writable data: " $2
-    }' "$@" > "$messages"
-  fail_by_line < "$messages"
+    }' "$@" | fail_by_line
 }
 
 check_tile_objects() {
@@ -95,8 +94,7 @@ check_tile_objects() {
       in_code && /R_/ && $3 !~ /^\.(rodata|LC|L|text\._ZN12_GLOBAL__N_1)/ && $3 !~ strided {
         print object ": code refers to " $3
       }' "${tile_objects[@]}" | sort -u
-  } > "$messages"
-  fail_by_line < "$messages"
+  } | fail_by_line
   check_no_writable_data "${tile_objects[@]}"
   echo "${#tile_objects[@]} objects, $(symbols T "${tile_objects[@]}" | grep -cv '_strided$') tile functions"
 }
@@ -107,8 +105,7 @@ check_op_objects() {
     BEGIN { while ((getline name < "defined.txt") > 0) defined[name] }
     symbol[2] == "U" && !(symbol[1] in defined) { print object " needs " symbol[1] }
     symbol[2] ~ /^[WwVvu]$/ { print object " has the weak symbol " symbol[1] }' \
-    "${op_objects[@]}" > "$messages"
-  fail_by_line < "$messages"
+    "${op_objects[@]}" | fail_by_line
   check_no_writable_data "${op_objects[@]}"
   echo "${#op_objects[@]} objects"
 }
@@ -143,8 +140,7 @@ check_one_tile() {
     name == tile { delete missing[tile]; next }
     name == tile "_strided" || index(name, tile "_blocks") { next }
     name ~ /uk_/ || name ~ /^_ZN?K?2uk/ { print "a program that calls " tile " has " name }
-    END { for (tile in missing) print "the program that calls " tile " lacks it" }' > "$messages"
-  fail_by_line < "$messages"
+    END { for (tile in missing) print "the program that calls " tile " lacks it" }' | fail_by_line
   size "${programs[@]}" | awk 'NR > 1 { sub(/.*\//, "", $NF); print $NF " alone, " $1 " bytes of code" }'
 }
 

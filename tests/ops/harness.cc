@@ -28,6 +28,15 @@ CpuData level_cpu_data(const std::string& isa) {
   return cpu;
 }
 
+CpuData cpu_with(const std::vector<std::string>& levels) {
+  CpuData cpu = {};
+  for (const std::string& level : levels) {
+    const CpuData one = level_cpu_data(level);
+    for (size_t i = 0; i < cpu.size(); ++i) cpu[i] |= one[i];
+  }
+  return cpu;
+}
+
 CpuData host_cpu_data() {
   CpuData cpu = {};
   EXPECT_EQ(UK_STATUS_OK, uk_cpu_detect(cpu.data(), cpu.size()));

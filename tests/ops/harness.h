@@ -37,6 +37,8 @@ const std::vector<std::string>& level_names();
 // Position in level_names(), -1 for a name that is not there ("generic").
 int level_rank(const std::string& isa);
 CpuData level_cpu_data(const std::string& isa);
+// The union of the levels' features.
+CpuData cpu_with(const std::vector<std::string>& levels);
 CpuData host_cpu_data();
 bool host_has_level(const std::string& isa);
 

@@ -646,11 +646,8 @@ TEST_P(Mmt4dTilesAtLevel, StreamingRhs) {
 #if defined(__x86_64__)
 // A CPU on which panels come abreast from memory: each thing that the walk goes by is said by
 // another level.
-CpuData with_abreast_streams(CpuData data) {
-  for (const char* isa : {"avx_vnni", "avx512_bf16"}) {
-    const CpuData of_level = level_cpu_data(isa);
-    for (size_t i = 0; i < data.size(); ++i) data[i] |= of_level[i];
-  }
+CpuData with_abreast_streams(const std::string& isa) {
+  const CpuData data = cpu_with({isa, "avx_vnni", "avx512_bf16"});
   EXPECT_TRUE(uk::l3_feeds_tiles(data.data()));
   EXPECT_EQ(1, uk::least_of_levels(data.data(), &uk::VectorUnit::panels));
   return data;
@@ -661,7 +658,7 @@ TEST_P(Mmt4dTilesAtLevel, StreamingRhsWhereL3FeedsTiles) {
   UK_SKIP_WITHOUT_LEVEL(GetParam().isa);
   UK_SKIP_WITHOUT_LEVEL("avx_vnni");
   UK_SKIP_WITHOUT_LEVEL("avx512_bf16");
-  const CpuData data = with_abreast_streams(cpu);
+  const CpuData data = with_abreast_streams(GetParam().isa);
   for (const Request& r : requests()) {
     const uk_index_t k = streaming_k(r), n = streaming_n(r);
     for (const uint32_t accumulate : {0u, UK_MMT4D_ACCUMULATE}) {
@@ -772,7 +769,7 @@ TEST_P(Mmt4dAbreastFromMemory, StreamingRhs) {
   UK_SKIP_WITHOUT_LEVEL(GetParam().isa);
   UK_SKIP_WITHOUT_LEVEL("avx_vnni");
   UK_SKIP_WITHOUT_LEVEL("avx512_bf16");
-  const CpuData data = with_abreast_streams(cpu);
+  const CpuData data = with_abreast_streams(GetParam().isa);
   for (const uk_tile_row_t* row : rows_that(reads_abreast_from_memory, GetParam())) {
     const Request r = {row->flags, {row->m0, row->n0, row->k0}};
     const uk_index_t k = uk::ceil_div(uk::kLeastBytesAbreast, rhs_step_bytes(r.tile));

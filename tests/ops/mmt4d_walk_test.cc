@@ -6,11 +6,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <tuple>
 #include <utility>
 #include <vector>
+
+#include "tests/ops/harness.h"
 
 namespace uk {
 namespace {
@@ -209,21 +210,11 @@ TEST(Mmt4dWalk, HasSmallerBlocksInASmallL2) {
 }
 
 #if defined(__x86_64__)
-using CpuData = std::array<uint64_t, UK_CPU_DATA_FIELDS>;
-
-// The union of the levels' features.
-CpuData cpu_with(const std::vector<const char*>& levels) {
-  CpuData cpu = {};
-  for (const char* level : levels) {
-    CpuData one = {};
-    if (uk_cpu_level(level, one.data(), one.size()) != UK_STATUS_OK) ADD_FAILURE() << level;
-    for (size_t i = 0; i < cpu.size(); ++i) cpu[i] |= one[i];
-  }
-  return cpu;
-}
+using uk_test::cpu_with;
+using uk_test::CpuData;
 
 TEST(LeastOfLevels, CountsThoseThatSaySomething) {
-  const auto panels = [](const std::vector<const char*>& levels) {
+  const auto panels = [](const std::vector<std::string>& levels) {
     return least_of_levels(cpu_with(levels).data(), &VectorUnit::panels);
   };
   EXPECT_EQ(1, panels({"sse2"}));

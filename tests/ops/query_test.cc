@@ -285,9 +285,7 @@ TEST(QueryFromMemory, TwoRowsReadTheWeightsOnce) {
 
 // Of few sums, where several panels come sooner: not of short panels.
 TEST(QueryFromMemory, EightRowsHaveFewSumsOnLongPanels) {
-  CpuData cpu = level_cpu_data("avx512_bf16");
-  const CpuData vnni = level_cpu_data("avx_vnni");
-  for (size_t i = 0; i < cpu.size(); ++i) cpu[i] |= vnni[i];
+  const CpuData cpu = cpu_with({"avx512_bf16", "avx_vnni"});
   for (const auto& [k, n0] : {std::make_pair(4096, 16), std::make_pair(1024, 16),
                               std::make_pair(1023, 32), std::make_pair(256, 32)}) {
     uk_tile_sizes_t sizes = kUntouched;

@@ -201,9 +201,7 @@ TEST(Selection, FollowsFeaturesFlagsAndRank) {
   std::vector<CpuData> cpus = {CpuData{}, every_feature(), host_cpu_data()};
   for (const std::string& a : level_names()) {
     for (const std::string& b : level_names()) {
-      CpuData both = level_cpu_data(a);
-      const CpuData other = level_cpu_data(b);
-      for (size_t i = 0; i < both.size(); ++i) both[i] |= other[i];
+      const CpuData both = cpu_with({a, b}), other = level_cpu_data(b);
       cpus.push_back(both);
       CpuData slow = both;
       for (const uk_tile_row_t* row : mmt4d_tile_rows()) slow[7] |= slow_bits(*row);
