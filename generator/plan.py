@@ -541,15 +541,18 @@ def _block_bound_of_vectors(p: Primitive, core: Core, units: int, spread: int, d
                   _loop_instructions(p, rows, vectors, decoded))
 
 
-def _staging_cycles(plan: Plan, core: Core) -> float:
+def _staging_bound(plan: Plan, core: Core) -> Bound:
     """Of a k step: one store a cycle, or what comes before it; and sums of rows, unless an op keeps those."""
-    tile, p, units, cycles = plan.tile, plan.primitive, plan.units, 0.0
+    tile, p, units = plan.tile, plan.primitive, plan.units
+    cycles = contention = 0.0
     if p.sums_rows_before and not plan.shares_row_sums:
         vectors = tile.m0 * units * p.lhs_unit_bytes / p.isa.vector_bytes
         cycles += vectors * max(core.passes / core.loads, core.cycles(p.row_sums_cost))
     if p.stage_lhs is not None:
         vectors = tile.m0 * units * p.parts / p.lanes
-        cycles += vectors * max(1.0, core.cycles(p.stage_lhs_cost), p.decode_cycles.get(core.name, 0))
+        ports = max(core.cycles(p.stage_lhs_cost), p.decode_cycles.get(core.name, 0))
+        cycles += vectors * max(1.0, ports)
+        contention += vectors * _staging_contention(core, ports, p.stage_lhs_cost, stores=1)
     if plan.stages_rhs:
         padded = _padded(units)
         network = p.isa.deinterleave_shuffles * (padded.bit_length() - 1)
@@ -557,8 +560,18 @@ def _staging_cycles(plan: Plan, core: Core) -> float:
         decode, parts = (p.decode_cost, p.parts) if decoded else (Cost(), 1)
         least = p.decode_cycles.get(core.name, 0) if decoded else 0
         vectors = -(-tile.n0 // p.operand_lanes) * padded
-        cycles += vectors * max(parts, core.cycles(decode + Cost(shuffle=network * parts)), least)
-    return cycles
+        cost = decode + Cost(shuffle=network * parts)
+        ports = max(core.cycles(cost), least)
+        cycles += vectors * max(parts, ports)
+        contention += vectors * _staging_contention(core, ports, cost, stores=parts)
+    return Bound(staging=cycles, contention=contention, cycles=cycles)
+
+
+def _staging_contention(core: Core, ports: float, cost: Cost, stores: int) -> float:
+    """Of a vector that is loaded, takes the ports so long, and is stored: as in a block, but that stores, one a cycle,
+    have a port of their own."""
+    issue = (1 + cost.total + stores) / core.vectors_issued
+    return core.contention("issue", "ports") * min(issue, ports)
 
 
 # ---------------------------------------------------------------- blocks
@@ -636,9 +649,7 @@ def _plan(tile: Tile, p: Primitive, spread: int, stages_rhs: bool, on_decoded_rh
         column += columns
     plan = Plan(tile, p, spread, stages_rhs, tuple(blocks), bounds, on_decoded_rhs, panels=panels)
     for core in p.isa.cores:
-        staging = _staging_cycles(plan, core)
-        bounds[core.name] = (bounds[core.name] * (tile.k0 // p.k // spread)
-                              + Bound(staging=staging, cycles=staging))
+        bounds[core.name] = bounds[core.name] * (tile.k0 // p.k // spread) + _staging_bound(plan, core)
     return plan
 
 

@@ -41,9 +41,8 @@
 #ifndef UKERNEL_ARCH_X86_64_MMT4D_TILE_H_
 #define UKERNEL_ARCH_X86_64_MMT4D_TILE_H_
 
-#include <immintrin.h>
-
 #include "arch/mmt4d_tile.h"
+#include "arch/x86_64/intrinsics.h"
 
 // In front of a K loop: two steps a turn. Fewer instructions go into the loop itself, and its speed
 // depends less on where the linker puts it: on Zen 5 most tiles run 1 % faster, narrow ones of SSE2

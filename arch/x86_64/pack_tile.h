@@ -4,8 +4,7 @@
 #ifndef UKERNEL_ARCH_X86_64_PACK_TILE_H_
 #define UKERNEL_ARCH_X86_64_PACK_TILE_H_
 
-#include <immintrin.h>
-
+#include "arch/x86_64/intrinsics.h"
 #include "ukernel/tile.h"
 
 namespace {
