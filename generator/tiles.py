@@ -1,7 +1,7 @@
 """What the library is built with: the hand-written tiles, the grid below, and what a build asks for.
 
-A shape of the grid is wanted at every CPU level, so that operands packed on one machine can be
-multiplied on any other. A level that has no instructions of its own for a type, or whose vectors are
+A shape of the grid is wanted at every CPU level of its architecture, so that operands packed on one machine can be
+multiplied on any other of it. A level that has no instructions of its own for a type, or whose vectors are
 wider than N0, leaves the shape to the levels below it; but not to one that rounds in software what it
 rounds by itself.
 """

@@ -171,8 +171,8 @@ const char* uk_status_string(uk_status_t status);
 
 /* ---------------------------------------------------------------- tile functions */
 
-/* The types of the public tile symbols. They check nothing: pointers are element-aligned, k1 and
- * count are >= 0. A tile reads exactly its panels and writes exactly its tile.
+/* The types of the public tile symbols. They check nothing: k1 and count are >= 0. Pointers need no
+ * alignment. A tile reads exactly its panels and writes exactly its tile.
  *
  *   extern uk_mmt4d_tile_fn uk_mmt4d_tile_f32f32f32_8x32x1_x86_64_avx512_base;
  *
@@ -276,7 +276,7 @@ typedef struct uk_mmt4d_params_t {
 uk_status_t uk_mmt4d(const uk_mmt4d_params_t* params);
 
 /* The row that uk_mmt4d would use for these params; checks all that uk_mmt4d does except the
- * buffers, so pointers, offsets and strides may be left zero. */
+ * buffers and what they would span, so pointers, offsets and strides may be left zero. */
 uk_status_t uk_mmt4d_info(const uk_mmt4d_params_t* params, const uk_tile_row_t** row);
 
 typedef struct uk_pack_params_t {
