@@ -14,7 +14,7 @@ if(UK_BUILD_CPU)
     message(FATAL_ERROR "ukernel::cpu needs cpuinfo (Debian: libcpuinfo-dev); -DUK_BUILD_CPU=OFF leaves it out")
   endif()
 elseif(UK_BUILD_TESTS OR UK_BUILD_BENCH)
-  message(FATAL_ERROR "UK_BUILD_TESTS and UK_BUILD_BENCH need UK_BUILD_CPU")
+  message(FATAL_ERROR "UK_BUILD_TESTS and UK_BUILD_BENCH need UK_BUILD_CPU; set them to OFF, too")
 endif()
 
 if(UK_BUILD_TESTS AND CMAKE_CROSSCOMPILING)

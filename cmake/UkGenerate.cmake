@@ -41,12 +41,13 @@ foreach(manifest IN LISTS UK_TILE_MANIFEST)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${manifest})
 endforeach()
 set(extra)
+list(REMOVE_ITEM UK_EXTRA_TILES "")  # of a list that others have appended to
 foreach(request IN LISTS UK_EXTRA_TILES)
-  list(APPEND extra --tile ${request})
+  list(APPEND extra --tile=${request})
 endforeach()
 file(GLOB_RECURSE generator_sources CONFIGURE_DEPENDS
-  ${PROJECT_SOURCE_DIR}/generator/*.py ${PROJECT_SOURCE_DIR}/generator/*.j2
-  ${PROJECT_SOURCE_DIR}/arch/*.inc ${PROJECT_SOURCE_DIR}/ukernel/isa.inc)
+  ${UK_GLOBBED_DIR}/generator/*.py ${UK_GLOBBED_DIR}/generator/*.j2
+  ${UK_GLOBBED_DIR}/arch/*.inc ${UK_GLOBBED_DIR}/ukernel/isa.inc)
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${generator_sources})
 execute_process(
   COMMAND ${UK_PYTHON} -m generator library

@@ -47,8 +47,20 @@ write_basic_package_version_file(
 install(FILES ${PROJECT_BINARY_DIR}/ukernelConfig.cmake
   ${PROJECT_BINARY_DIR}/ukernelConfigVersion.cmake DESTINATION ${uk_package_dir})
 
-# The prefix is written relative to the .pc file, so that an install tree can be moved.
-file(RELATIVE_PATH uk_pc_prefix /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
+# The prefix is written relative to the .pc file, so that an install tree can be moved, unless a
+# folder of it was given as an absolute path.
+if(IS_ABSOLUTE "${CMAKE_INSTALL_LIBDIR}")
+  set(uk_pc_prefix "${CMAKE_INSTALL_PREFIX}")
+else()
+  file(RELATIVE_PATH uk_pc_prefix /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
+  string(PREPEND uk_pc_prefix "\${pcfiledir}/")
+endif()
+foreach(dir IN ITEMS LIBDIR INCLUDEDIR)
+  set(uk_pc_${dir} "${CMAKE_INSTALL_${dir}}")
+  if(NOT IS_ABSOLUTE "${uk_pc_${dir}}")
+    string(PREPEND uk_pc_${dir} "\${prefix}/")
+  endif()
+endforeach()
 foreach(package IN LISTS uk_pc_packages)
   configure_file(cmake/${package}.pc.in ${PROJECT_BINARY_DIR}/${package}.pc @ONLY)
   install(FILES ${PROJECT_BINARY_DIR}/${package}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

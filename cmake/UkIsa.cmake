@@ -67,7 +67,7 @@ endif()
 # joins the library with that level's flags.
 function(uk_add_isa arch isa)
   set(target ukernel_${arch}_${isa})
-  file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/arch/${arch}/${isa}/*.cc)
+  file(GLOB sources CONFIGURE_DEPENDS ${UK_GLOBBED_DIR}/arch/${arch}/${isa}/*.cc)
   set(generated ${UK_GENERATED_SOURCES})
   list(FILTER generated INCLUDE REGEX "/${arch}/${isa}/[^/]*$")
   if(NOT sources AND NOT generated)

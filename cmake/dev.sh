@@ -283,6 +283,7 @@ case $command in
     cmake --preset clang > /dev/null
     # Of what that build compiles: the files of another architecture need its compiler.
     sed -n 's/^ *"file": "\(.*\)",*$/\1/p' build/clang/compile_commands.json |
-      grep -E "^$PWD/(ukernel|arch)/" | sort -u | xargs clang-tidy -p build/clang --quiet
+      awk -v tree="$PWD/" 'index($0, tree "ukernel/") == 1 || index($0, tree "arch/") == 1' | sort -u |
+      xargs -d '\n' clang-tidy -p build/clang --quiet
     ;;
 esac

@@ -133,6 +133,12 @@ def _words(name: str) -> list[str]:
         return []
 
 
+def _ask(command: list[str], directory: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """A script may read its standard input, which is for others."""
+    return subprocess.run(command, cwd=directory, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                          errors="replace")
+
+
 @dataclass(frozen=True)
 class Compiler:
     command: tuple[str, ...]  # the program, and arguments in front of all others
@@ -150,7 +156,7 @@ class Compiler:
         command = [os.path.abspath(paths[0]),
                    *(os.path.abspath(path) if path and "/" in word else word
                      for word, path in zip(words[1:], paths[1:]))]  # it runs elsewhere
-        asked = subprocess.run([*command, "--version"], capture_output=True, text=True, errors="replace")
+        asked = _ask([*command, "--version"])
         if asked.returncode:
             raise RequestError(f"'{name} --version' failed: it is no compiler")
         return Compiler(tuple(command), asked.stdout, tuple(map(_identity, filter(None, paths))))
@@ -161,7 +167,7 @@ class Compiler:
 
     @cached_property
     def id(self) -> str:
-        return "Clang" if "clang" in self.version else "GNU"
+        return "Clang" if "clang version" in self.version else "GNU"
 
     def target_flags(self, arch: str) -> list[str]:
         """GCC compiles for one architecture, Clang for any."""
@@ -175,7 +181,7 @@ class Compiler:
         """What a GCC for another architecture says of the flags is hard to understand."""
         if self.id == "Clang":
             return
-        asked = subprocess.run([*self.command, "-dumpmachine"], capture_output=True, text=True, errors="replace")
+        asked = _ask([*self.command, "-dumpmachine"])
         machine = asked.stdout.strip()
         if not asked.returncode and re.fullmatch(r"\w+(-\w+)+", machine) and not _is_for(machine, arch):
             raise RequestError(f"{self.name} compiles for {machine}, not {arch}; --cc names another")
@@ -187,8 +193,7 @@ class Compiler:
 
     def run(self, what: str, directory: Path, arguments: list[str]) -> None:
         """With -o among the arguments."""
-        ran = subprocess.run([*self.command, *arguments], cwd=directory, stdin=subprocess.DEVNULL,
-                             capture_output=True, text=True, errors="replace")
+        ran = _ask([*self.command, *arguments], directory)
         if ran.returncode:
             lines = ran.stderr.splitlines()
             first = next((line for line in lines if "error" in line), "".join(lines[:1]))
@@ -253,13 +258,15 @@ def tile_unit(answer: Answer) -> Unit:
 _PRECOMPILE_FROM = 4
 
 
-_PARTIAL = ".partial-"  # directories of files that are not finished
+# Directories of files that are not finished, in a cache and in an output.
+_COMPILING, _WRITING = ".uk-compiling-", ".uk-writing-"
+_NAMES = "names"  # in one of an output: those of the files that leave it for there
 _LEFT_AFTER = 24 * 60 * 60  # seconds
 
 
 def _remove_left_behind(cache: Path) -> None:
     """What builds that were killed had begun; no compilation takes so long."""
-    for path in cache.glob(f"{_PARTIAL}*"):
+    for path in cache.glob(f"{_COMPILING}*"):
         try:
             if path.stat().st_mtime < time.time() - _LEFT_AFTER:
                 shutil.rmtree(path)
@@ -276,11 +283,11 @@ def _make_directory(path: Path) -> None:
 
 
 @contextmanager
-def _unfinished(directory: Path) -> Iterator[Path]:
+def _unfinished(directory: Path, prefix: str) -> Iterator[Path]:
     """For files on their way into the directory, and in it, as what is beside it may be another file system,
     or not ours to write."""
     try:
-        made = tempfile.TemporaryDirectory(dir=directory, prefix=_PARTIAL)
+        made = tempfile.TemporaryDirectory(dir=directory, prefix=prefix)
     except OSError as error:
         raise OSError(error.errno, error.strerror, str(directory)) from None  # a name that who runs this knows
     with made as name:
@@ -339,10 +346,13 @@ class Build:
         if self._compiles:
             self.compiler.check_target(self.options.arch)
         from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
-        _make_directory(self.options.cache)
+        try:
+            _make_directory(self.options.cache)
+        except OSError as error:
+            raise RequestError(f"{error.filename}: {error.strerror}; --cache names another place") from None
         _remove_left_behind(self.options.cache)
         progress = Progress(len(missing))
-        with _unfinished(self.options.cache) as scratch:
+        with _unfinished(self.options.cache, _COMPILING) as scratch:
             pool = ThreadPoolExecutor(self.options.jobs)
             try:
                 headers = {level: pool.submit(self._precompile, scratch, level).result
@@ -392,7 +402,7 @@ class Build:
                 self._compile(scratch, unit.level, text.name, made.name, ["-c", *extra],
                               self.options.kind)
             if not is_compiled(made):
-                what = "LLVM bitcode" if is_bitcode(self.options.kind) else "64-bit ELF object"
+                what = "LLVM bitcode" if is_bitcode(self.options.kind) else "64-bit ELF object of machine code"
                 raise RequestError(f"{self.compiler.name} wrote no whole {what} for {text.name}")
         _make_directory(cached.parent)
         hash_file = _hash_file(made)
@@ -479,6 +489,15 @@ def _old_files(out: Path) -> set[str]:
     return {name for name in names if isinstance(name, str) and _OWN_FILE.fullmatch(name)}
 
 
+def _names_in(left: Path) -> set[str]:
+    """Of a build that was killed while it wrote: what may be in its output already, and in no index."""
+    try:
+        names = (left / _NAMES).read_text().splitlines()
+    except (OSError, ValueError):  # it was not that far
+        return set()
+    return {name for name in names if _OWN_FILE.fullmatch(name)}
+
+
 @contextmanager
 def _one_at_a_time(directory: Path) -> Iterator[None]:
     """Two builds with one output: the second replaces all of what the first wrote."""
@@ -516,7 +535,8 @@ def write_output(options: Options, files: list[Path], index: dict, archive: str)
     out = options.out
     _make_directory(out.parent)  # names the file that is in its way
     _make_directory(out)
-    with _one_at_a_time(out), _unfinished(out) as ready:
+    with _one_at_a_time(out), _unfinished(out, _WRITING) as ready:
+        killed = [path for path in out.glob(f"{_WRITING}*") if path != ready]
         if options.kind == "archive":
             write_archive(ready / archive, files)
         else:
@@ -524,7 +544,8 @@ def write_output(options: Options, files: list[Path], index: dict, archive: str)
                 shutil.copyfile(path, ready / path.name)
         names = [path.name for path in ready.iterdir()]
         (ready / INDEX).write_text(_index_text(index))
-        stale = _old_files(out) - set(names)
+        (ready / _NAMES).write_text("\n".join(names))
+        stale = _old_files(out).union(*map(_names_in, killed)) - set(names)
         for name in [*names, INDEX, *stale]:  # before the first is replaced
             if (out / name).is_dir():
                 raise RequestError(f"{out / name}: a directory is where a file should be")
@@ -532,6 +553,8 @@ def write_output(options: Options, files: list[Path], index: dict, archive: str)
             os.replace(ready / name, out / name)
         for name in stale:
             (out / name).unlink(missing_ok=True)
+        for path in killed:
+            shutil.rmtree(path, ignore_errors=True)
 
 
 def build(options: Options, asked: dict[Request, Asked], answers: dict[Request, Answer]) -> dict:

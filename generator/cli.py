@@ -34,6 +34,11 @@ class _Parser(argparse.ArgumentParser):
         self.exit(EXIT_ERROR, f"{self.prog}: {_one_line(message)}; --help lists the options\n")
 
 
+def _input(text: str) -> str:
+    """No option of the tool that reads it."""
+    return f"./{text}" if text.startswith("-") else text
+
+
 def _jobs(text: str) -> int:
     if not re.fullmatch("0*[1-9][0-9]{0,8}", text):
         raise argparse.ArgumentTypeError(f"{library.quoted(text)} is not a number of jobs")
@@ -59,7 +64,7 @@ def _parser(command: str) -> argparse.ArgumentParser:
     arch = {"default": "x86_64", "choices": ARCHS}
     manifest = {"nargs": "+", "action": "extend", "required": True, "type": library.named, "metavar": "FILE",
                 "help": "requests, one a line: 'mmt4d s8s8s32 12x32x4 avx512_vnni [f32acc]', "
-                        "'pack x32 8x1 [t] avx2_fma', '# comment', or JSON objects with the members "
+                        "'pack x32 8x1 [t] avx2_fma', '# comment', or JSON objects, alone on a line, with the members "
                         "op, type, shape, level, f32acc, t"}
 
     tile = _add_described(commands, "tile", "print the C++ source of an mmt4d tile; build --emit cpp writes those of "
@@ -95,7 +100,7 @@ def _parser(command: str) -> argparse.ArgumentParser:
     link = commands.add_parser(
         "link", help="build an archive of the functions that compiled modules call: linalg.mmt4d on "
                      "memrefs, as MLIR lowers it to calls, pack and unpack, tile functions")
-    link.add_argument("inputs", nargs="+", metavar="INPUT",
+    link.add_argument("inputs", nargs="+", type=_input, metavar="INPUT",
                       help="object files, static archives, LLVM bitcode; of MLIR text (.mlir) the tiles "
                            "that linalg.mmt4d, pack and unpack ask for")
     link.add_argument("--level", required=True, action="append",
@@ -266,8 +271,9 @@ def _flush_output() -> None:
 
 
 def main(argv: list[str]) -> int:
-    arguments = _parser("".join(argv[:1])).parse_args(argv)
+    sys.stdout.reconfigure(errors="surrogateescape")  # names of files are any bytes
     try:
+        arguments = _parser("".join(argv[:1])).parse_args(argv)
         status = arguments.run(arguments) or 0
         sys.stdout.flush()
         return status

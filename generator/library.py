@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import shutil
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -56,10 +57,17 @@ class Level:
 
 
 def replace_file(path: Path, text: str) -> None:
-    """All of the new text or all of the old, whenever it is interrupted."""
-    partial = path.with_name(path.name + ".partial")
-    partial.write_text(text, encoding="utf-8")
-    os.replace(partial, path)
+    """All of the new text or all of the old, whenever it is interrupted; where a link leads, and with the mode there."""
+    path = Path(os.path.realpath(path))
+    partial = path.with_name(f".uk-partial-{path.name}")
+    try:
+        partial.write_text(text, encoding="utf-8")
+        if path.exists():
+            shutil.copymode(path, partial)
+        os.replace(partial, path)
+    except BaseException:
+        partial.unlink(missing_ok=True)
+        raise
 
 
 def quoted(text: str) -> str:
@@ -251,7 +259,7 @@ def _cmake_variables(text: str, variables: dict[str, list[str]]) -> None:
 @cache
 def compiler_flags(arch: str, level: str, compiler_id: str) -> tuple[str, ...]:
     """What the tiles of a level are compiled with. compiler_id is CMake's name for the compiler."""
-    variables = {"CMAKE_CXX_COMPILER_ID": [compiler_id]}
+    variables = {"CMAKE_CXX_COMPILER_ID": [compiler_id], "UK_ARCH": [arch]}
     _cmake_variables(_read("cmake/UkIsa.cmake"), variables)
     of_level = f"UK_FLAGS_{arch}_{level}"
     for name in (of_level, "UK_OBJECT_FLAGS", "UK_TILE_FLAGS"):

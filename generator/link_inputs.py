@@ -73,7 +73,8 @@ def find_mismatches(paths: list[str], arch: str) -> list[str]:
 
 def _run_nm(tool: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     try:
-        return subprocess.run([tool, *arguments], capture_output=True, text=True, errors="replace")
+        return subprocess.run([tool, *arguments], stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                              errors="replace")
     except OSError as error:
         raise RequestError(f"{tool}: {error.strerror}") from None
 

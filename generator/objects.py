@@ -14,6 +14,8 @@ _SYMBOL_TABLE = 2  # SHT_SYMTAB
 _EXECUTABLE = 4  # SHF_EXECINSTR
 _PUBLIC = (1, 2, 10)  # STB_GLOBAL, STB_WEAK, STB_GNU_UNIQUE
 
+_GCC_LTO = b"__gnu_lto_slim"
+
 _MAGIC = b"!<arch>\n"
 
 BITCODE_MAGICS = (b"BC\xc0\xde", b"\xde\xc0\x17\x0b")  # bare, and in a wrapper
@@ -43,8 +45,10 @@ class Object:
                 raise ValueError
             self._sections = self._read_sections()
             self.public_symbols = list(self._read_public_symbols())
+            if _GCC_LTO in self.public_symbols:  # what it is of, only a linker with GCC's plugin finds
+                raise ValueError
         except (IndexError, ValueError, struct.error):
-            raise RequestError(f"{path}: not a whole 64-bit ELF object, as compilers write") from None
+            raise RequestError(f"{path}: not a whole 64-bit ELF object of machine code") from None
         self.code_bytes = sum(section.size for section in self._sections if section.flags & _EXECUTABLE)
 
     def _read_sections(self) -> list[_Section]:

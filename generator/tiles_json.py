@@ -81,4 +81,4 @@ def add_table_parser(commands: argparse._SubParsersAction) -> None:
     parser.add_argument("--arch", action="append", choices=ARCHS,
                         help="of this architecture only; may be repeated")
     parser.set_defaults(
-        run=lambda arguments: print(tiles_json(arguments.arch or ARCHS), end=""))
+        run=lambda arguments: print(tiles_json(list(dict.fromkeys(arguments.arch or ARCHS))), end=""))

@@ -62,6 +62,9 @@ uk_status_t rows_of(const Layout& layout, Rows* rows) {
   const uk_index_t first_bits = c.mul(start, layout.bits);
   const uk_index_t length_bits = c.mul(length, layout.bits);
   const uk_index_t stride_bits = c.mul(magnitude(outer.stride), layout.bits);
+  // Ops count in bits from the base, and from one row to another.
+  const uk_index_t span = c.add(c.mul(outer.size - 1, magnitude(outer.stride)), length);
+  c.add(first_bits, c.mul(span, layout.bits));
   if (c.overflowed()) return UK_STATUS_OVERFLOW;
   rows->first = c.add(untagged_address(layout.base), first_bits / 8);
   rows->count = outer.size;

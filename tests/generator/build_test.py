@@ -19,7 +19,7 @@ from pathlib import Path
 from unittest import mock
 
 from generator import library
-from generator.build import default_compiler
+from generator.build import Compiler, default_compiler
 from generator.objects import write_archive
 from generator.requests import parse_line
 from generator.tiles_json import tiles_json
@@ -443,8 +443,8 @@ class CacheTest(BuildCase):
         """By its exit status all went well."""
         good = self.cc.read_text()
         for kind, what, wrong in (
-                ("archive", "64-bit ELF object", ("junk", "", r"\177ELF\002\001", "BC")),
-                ("obj", "64-bit ELF object", ("junk",)),
+                ("archive", "64-bit ELF object of machine code", ("junk", "", r"\177ELF\002\001", "BC")),
+                ("obj", "64-bit ELF object of machine code", ("junk",)),
                 ("bitcode", "LLVM bitcode", ("junk", "", "BC", r"\177ELF\002\001")),
                 ("inline-bitcode", "LLVM bitcode", ("junk", r"\377"))):
             for bytes_of_it in wrong:
@@ -474,16 +474,35 @@ class CacheTest(BuildCase):
                 self.assertEqual(self.outputs(), first)
 
     def test_what_killed_builds_left_goes_after_a_day(self) -> None:
-        old, young = self.cache / ".partial-old", self.cache / ".partial-young"
+        old, young = self.cache / ".uk-compiling-old", self.cache / ".uk-compiling-young"
         for directory in (old, young):
             directory.mkdir(parents=True)
             (directory / "tile.o").touch()
-        other = self.cache / ".partial-file"
+        other = self.cache / ".uk-compiling-file"
         other.touch()
         for path in (old, other):
             os.utime(path, (0, time.time() - 25 * 60 * 60))
         self.build([_GENERATED])
         self.assertEqual((old.exists(), young.exists(), other.exists()), (False, True, True))
+
+    def test_directories_of_others_in_the_cache_stay(self) -> None:
+        other = self.cache / ".partial-thesis"
+        other.mkdir(parents=True)
+        os.utime(other, (0, time.time() - 25 * 60 * 60))
+        self.build([_GENERATED])
+        self.assertTrue(other.exists())
+
+    def test_what_a_killed_build_wrote_goes_with_the_next(self) -> None:
+        """It has written some of its files, and no index that names them."""
+        self.build(_THREE[:1], "--emit", "obj")
+        killed = self.out / ".uk-writing-killed"
+        killed.mkdir()
+        written = "uk_mmt4d_tile_f32f32f32_2x5x1_x86_64_sse2.o"
+        (killed / "names").write_text(f"{written}\nmine.o\n")
+        for name in (written, "mine.o"):
+            (self.out / name).touch()
+        self.build(_THREE[:1], "--emit", "obj")
+        self.assertEqual(self.names(), ["index.json", "mine.o", "uk_mmt4d_tile_f32f32f32_1x5x1_x86_64_sse2.o"])
 
     def test_what_is_no_file_in_the_cache(self) -> None:
         self.build([_GENERATED])
@@ -692,6 +711,26 @@ class ErrorTest(BuildCase):
         ran = subprocess.run(command, cwd=library.ROOT, env=environment, text=True, capture_output=True)
         self.assertEqual((ran.returncode, ran.stderr), (
             2, "generator: there is no home directory for a cache; --cache names a place\n"))
+
+    def test_objects_for_link_time_optimisation(self) -> None:
+        if Compiler.find(COMPILER).id != "GNU":
+            self.skipTest("no GCC")
+        self.assert_refused("wrote no whole 64-bit ELF object of machine code",
+                            *self.arguments([_GENERATED], "--cc", f"{self.cc} -flto"))
+
+    def test_a_script_that_reads_its_input(self) -> None:
+        script = self.directory / "reads"
+        script.write_text(f"#!/bin/sh\ncat > /dev/null\nexec {self.cc} \"$@\"\n")
+        script.chmod(0o755)
+        with subprocess.Popen(generator_command(*self.arguments([_GENERATED], "--cc", str(script))),
+                              cwd=library.ROOT, stdin=subprocess.PIPE) as running:
+            self.assertEqual(running.wait(timeout=60), 0)  # though its own input has no end yet
+
+    def test_a_cache_that_cannot_be_made(self) -> None:
+        arguments = self.arguments([_GENERATED])
+        at = arguments.index("--cache")
+        self.assert_refused("/proc/none: No such file or directory; --cache names another place",
+                            *arguments[:at], *arguments[at + 2:], "--cache", "/proc/none/cache")
 
     def test_who_reads_the_output_stops(self) -> None:
         command = generator_command("tile", "f32f32f32", "64x64x1", "avx2_fma")

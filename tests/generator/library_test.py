@@ -27,6 +27,7 @@ _TABLE = """
 """
 
 _FLAGS = """\
+set(UK_ARCH {arch})
 include("{root}/cmake/UkIsa.cmake")
 message("${{UK_OBJECT_FLAGS}};${{UK_TILE_FLAGS}};${{UK_FLAGS_{arch}_{level}}}")
 """

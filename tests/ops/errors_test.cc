@@ -270,6 +270,10 @@ UK_ERROR_TESTS(
     UK_CHANGE("UnpackedTilesBeyondMemory", OVERFLOW, unpack_out(p); p.k = 0; p.m0 = INT32_MAX;
               p.n0 = 1 << 20; p.m = 1; p.n = 1 << 10; p.out_size0 = 1;
               p.out_size1 = (INT64_C(1) << 30) - 1),
+    // A stride in bits fits 64 bits, four of them do not.
+    UK_CHANGE("LhsStridesBeyondMemory", OVERFLOW, p.m = 5; p.lhs_stride0 = INT64_C(1) << 57),
+    UK_CHANGE("RhsStridesBeyondMemory", OVERFLOW, p.n = 5; p.rhs_stride0 = INT64_C(1) << 57),
+    UK_CHANGE("OutStridesBeyondMemory", OVERFLOW, p.m = 5; p.out_stride0 = INT64_C(1) << 57),
     UK_CHANGE("LhsStrideMax", OVERFLOW, p.lhs_stride0 = kMax),
     UK_CHANGE("LhsStrideMin", OVERFLOW, p.lhs_stride0 = kMin),
     UK_CHANGE("RhsStrideMax", OVERFLOW, p.rhs_stride0 = kMax),
@@ -299,6 +303,7 @@ UK_ERROR_TESTS(Mmt4dUnpackedOutErrors, uk_mmt4d_params_t, valid_unpacked_mmt4d()
                UK_CHANGE("OutStrideOneShortUpward", BAD_STRIDE, p.out_stride0 = -13;
                          p.out_offset = 100),
                UK_CHANGE("OutStrideMax", OVERFLOW, p.out_stride0 = kMax),
+               UK_CHANGE("OutStridesBeyondMemory", OVERFLOW, p.out_stride0 = INT64_C(1) << 57),
                UK_CHANGE("OutOffsetMin", OVERFLOW, p.out_offset = kMin),
                UK_CHANGE("HugeTile", OVERFLOW, p.flags |= UK_MMT4D_ALLOW_GENERIC_FALLBACK;
                          p.m0 = p.n0 = INT32_MAX; p.k = 0),
@@ -481,6 +486,7 @@ UK_ERROR_TESTS(
               p.out_size2 = INT64_C(1) << 31; p.out_size3 = INT64_C(1) << 30),
     UK_CHANGE("HugeMatrix", OVERFLOW, p.in_size0 = p.in_size1 = kMax;
               p.out_size0 = p.out_size1 = kMax),
+    UK_CHANGE("InStridesBeyondMemory", OVERFLOW, p.in_stride0 = INT64_C(1) << 57),
     UK_CHANGE("InStride0Max", OVERFLOW, p.in_stride0 = kMax),
     UK_CHANGE("InStride0Min", OVERFLOW, p.in_stride0 = kMin),
     UK_CHANGE("InStride1Max", OVERFLOW, p.in_stride1 = kMax),
@@ -595,6 +601,8 @@ UK_ERROR_TESTS(
     UK_CHANGE("HugeTile", OVERFLOW, p.in_size2 = p.in_size3 = kMax),
     UK_CHANGE("HugeMatrix", OVERFLOW, p.in_size0 = p.in_size1 = kMax;
               p.out_size0 = p.out_size1 = kMax),
+    UK_CHANGE("InStridesBeyondMemory", OVERFLOW, p.in_size0 = 5; p.in_stride0 = INT64_C(1) << 57),
+    UK_CHANGE("TilesBeyondMemory", OVERFLOW, p.in_size0 = INT64_C(1) << 55),
     UK_CHANGE("InStride0Max", OVERFLOW, p.in_stride0 = kMax),
     UK_CHANGE("InStride1Min", OVERFLOW, p.in_stride1 = kMin),
     UK_CHANGE("OutStride0Max", OVERFLOW, p.out_stride0 = kMax),
