@@ -12,11 +12,12 @@
  * nibble: s4 in two's complement, so that 0xF is -1, u4 from 0 to 15.
  *
  * Every offset and stride is counted in elements, never in bytes. Every function is re-entrant and
- * keeps no state; none allocates, prints, aborts or changes the floating-point environment, but for
- * uk_cpu_detect, which says below what cpuinfo does in it. That environment is taken for the
- * default one wherever floats are computed with, in uk_query_tile_sizes, too; a NaN's sign and
- * payload may be any. The stack grows by at most 48 KiB, in mmt4d by 72 KiB under UNPACK_OUT. On
- * any status but UK_STATUS_OK no output was touched.
+ * keeps no state; none allocates, prints, aborts or changes the floating-point environment beyond
+ * its exception flags, but for uk_cpu_detect, which says below what cpuinfo does in it. That
+ * environment is taken for the default one wherever floats are computed with, in
+ * uk_query_tile_sizes, too; a NaN's sign and payload may be any. The stack grows by at most 48 KiB,
+ * in mmt4d by 72 KiB under UNPACK_OUT. On any status but UK_STATUS_OK no output was touched. Where
+ * several apply, any one of them is returned.
  */
 #ifndef UKERNEL_UKERNEL_H_
 #define UKERNEL_UKERNEL_H_
@@ -272,7 +273,8 @@ typedef struct uk_mmt4d_params_t {
  *
  * Under UNPACK_OUT element (r, c) of OUT lies at out_offset + r * out_stride0 + c, and is place
  * (r % M0, c % N0) of tile (r / M0, c / N0), bit for bit. The tiles must cover out_size0 x
- * out_size1 elements; what lies beyond these in the tiles is neither read nor written. */
+ * out_size1 elements; what lies beyond these in the tiles is neither read nor written, and tiles of
+ * nothing else are as if they were not there. */
 uk_status_t uk_mmt4d(const uk_mmt4d_params_t* params);
 
 /* The row that uk_mmt4d would use for these params; checks all that uk_mmt4d does except the
