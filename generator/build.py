@@ -133,8 +133,8 @@ def _words(name: str) -> list[str]:
         return []
 
 
-def _ask(command: list[str], directory: Path | None = None) -> subprocess.CompletedProcess[str]:
-    """A script may read its standard input, which is for others."""
+def ask(command: list[str], directory: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """What a tool says. A script may read its standard input, which is for others."""
     return subprocess.run(command, cwd=directory, stdin=subprocess.DEVNULL, capture_output=True, text=True,
                           errors="replace")
 
@@ -156,7 +156,7 @@ class Compiler:
         command = [os.path.abspath(paths[0]),
                    *(os.path.abspath(path) if path and "/" in word else word
                      for word, path in zip(words[1:], paths[1:]))]  # it runs elsewhere
-        asked = _ask([*command, "--version"])
+        asked = ask([*command, "--version"])
         if asked.returncode:
             raise RequestError(f"'{name} --version' failed: it is no compiler")
         return Compiler(tuple(command), asked.stdout, tuple(map(_identity, filter(None, paths))))
@@ -181,7 +181,7 @@ class Compiler:
         """What a GCC for another architecture says of the flags is hard to understand."""
         if self.id == "Clang":
             return
-        asked = _ask([*self.command, "-dumpmachine"])
+        asked = ask([*self.command, "-dumpmachine"])
         machine = asked.stdout.strip()
         if not asked.returncode and re.fullmatch(r"\w+(-\w+)+", machine) and not _is_for(machine, arch):
             raise RequestError(f"{self.name} compiles for {machine}, not {arch}; --cc names another")
@@ -193,7 +193,7 @@ class Compiler:
 
     def run(self, what: str, directory: Path, arguments: list[str]) -> None:
         """With -o among the arguments."""
-        ran = _ask([*self.command, *arguments], directory)
+        ran = ask([*self.command, *arguments], directory)
         if ran.returncode:
             lines = ran.stderr.splitlines()
             first = next((line for line in lines if "error" in line), "".join(lines[:1]))

@@ -9,6 +9,7 @@ import subprocess
 import tempfile
 from typing import BinaryIO, Iterator
 
+from generator.build import ask
 from generator.model import RequestError
 from generator.objects import BITCODE_MAGICS
 
@@ -73,8 +74,7 @@ def find_mismatches(paths: list[str], arch: str) -> list[str]:
 
 def _run_nm(tool: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     try:
-        return subprocess.run([tool, *arguments], stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                              errors="replace")
+        return ask([tool, *arguments])
     except OSError as error:
         raise RequestError(f"{tool}: {error.strerror}") from None
 
