@@ -240,11 +240,15 @@ Mmt4dWalk walk_of(const uk_mmt4d_params_t& p, const Mmt4dType& type, const uk_ti
   return walk;
 }
 
-// Whether the LHS comes from memory, beyond L3 or as slow as that, and is the larger operand.
-bool lhs_streams(const uk_mmt4d_params_t& p, const Mmt4dWalk& walk) {
+// Whether each LHS panel in turn meets the RHS panels. Where L3 feeds tiles, those that stay near
+// are met so in any case; with the roles exchanged they come in one go, not a call for each tile.
+// That made ops of K = 32 to 64 on Zen 5 up to 1.1 times as fast, and 1.4 where the LHS came from
+// memory, fetched. A lone RHS panel meets the LHS panels in one go as it is. Elsewhere, whether the
+// LHS comes from memory, beyond L3 or as slow as that, and is the larger operand.
+bool walks_by_lhs_panels(const uk_mmt4d_params_t& p, const Mmt4dWalk& walk, bool l3_feeds) {
   const uk_index_t bytes = p.m * p.k * walk.lhs_step_bytes;
-  return p.m > 1 && bytes >= kStreamBytes && bytes > p.n * p.k * walk.rhs_step_bytes &&
-         !l3_feeds_tiles(p.cpu_data);
+  if (l3_feeds) return walk.rhs_stays_near() && (p.n > 1 || bytes >= kStreamBytes);
+  return p.m > 1 && bytes >= kStreamBytes && bytes > walk.rhs_bytes();
 }
 
 // With the roles of the operands exchanged: a block of RHS panels stays in L2, and each LHS panel
@@ -276,14 +280,15 @@ void for_each_step(const uk_mmt4d_params_t& p, const Mmt4dType& type, const uk_t
   constexpr bool kDecodes = AnyOperands::kDecodesLhs || AnyOperands::kDecodesRhs;
   uk_tile_context_t context = {p.n0};
   Mmt4dWalk walk = walk_of(p, type, row);
-  if (AnyOperands::kByLhsPanels || (!kDecodes && lhs_streams(p, walk))) {
+  // Tiles that share what is decoded of an RHS panel follow each other.
+  const bool l3_feeds =
+      !AnyOperands::kDecodesRhs && (p.m > 1 || walk.reads_rhs_once()) && l3_feeds_tiles(p.cpu_data);
+  if (AnyOperands::kByLhsPanels || (!kDecodes && walks_by_lhs_panels(p, walk, l3_feeds))) {
     walk = exchanged(walk, p);
   } else {
     walk.rhs_is_far =
         walk.rhs_bytes() >= kFarBytes && p.m * p.m0 >= kFarRows && l3_is_far(p.cpu_data);
-    // Tiles that share what is decoded of an RHS panel follow each other.
-    walk.l3_feeds = !AnyOperands::kDecodesRhs && (p.m > 1 || walk.reads_rhs_once()) &&
-                    l3_feeds_tiles(p.cpu_data);
+    walk.l3_feeds = l3_feeds && !walk.rhs_stays_near();
     if (row.function && walk.reads_rhs_once()) {
       const uk_index_t lhs_decoded_for = AnyOperands::kDecodesLhs ? p.n : 0;
       walk.step_cost = tile_step_cost(row, cpu_is_wide(p.cpu_data), {lhs_decoded_for, 0, false});
