@@ -51,7 +51,9 @@ struct Mmt4dWalk {
   uk_index_t m0;                              // rows of a tile
   uk_index_t lhs_step_bytes, rhs_step_bytes;  // > 0
   bool can_split_k;  // whether the accumulator holds the exact intermediate result
-  bool l3_feeds;     // tiles, as fast as L2 (ukernel/isa.inc); read if m > 1 or reads_rhs_once()
+  // Tiles, as fast as L2 (ukernel/isa.inc), from an RHS that does not stay near; read if m > 1 or
+  // reads_rhs_once().
+  bool l3_feeds;
   // Read if reads_rhs_once():
   int step_cost;             // quarter cycles of a k step (ukernel/tile_cost.cc)
   int panels;                // of the RHS that the CPU reads in turns (ukernel/isa.inc)
