@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <new>
@@ -38,6 +40,14 @@ size_t bytes_beyond_cache() {
       static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<size_t>(sysconf(_SC_PAGESIZE));
   const size_t wanted = cache ? std::max(2 * cache, size_t{64} << 20) : size_t{512} << 20;
   return std::min({wanted, size_t{2} << 30, memory / 4});
+}
+
+void start_with_large_pages(char** argv) {
+  constexpr char kVariable[] = "GLIBC_TUNABLES";
+  if (std::getenv(kVariable)) return;
+  setenv(kVariable, "glibc.malloc.hugetlb=1:glibc.malloc.mmap_max=0", 1);
+  execv("/proc/self/exe", argv);
+  std::perror("memory stays in small pages: cannot start again");
 }
 
 char* Buffer::reserve(size_t bytes) {

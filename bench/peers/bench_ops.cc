@@ -3,7 +3,6 @@
 // Licensed under the Apache License v2.0 with LLVM Exceptions; see LICENSE.
 #include <benchmark/benchmark.h>
 #include <dlfcn.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -395,20 +394,6 @@ void load_others(Setting& setting) {
   benchmark::AddCustomContext("peers", names.empty() ? "none" : names);
 }
 
-// Pages decide up to 15 % of the speed at which a core reads memory, and of small ones who
-// allocates first gets the slowest. glibc asks for large ones, for all contestants, if it is told
-// to before the program starts. Large blocks have to come from its heap, too: mapped one by one,
-// they begin and end within large pages, and where the kernel or a hypervisor looks every half
-// second which pages are in use, the next read of such a block was seen to take three times as
-// long. The libraries that are called least would pay the most for it.
-void use_large_pages(char** argv) {
-  constexpr char kVariable[] = "GLIBC_TUNABLES";
-  if (std::getenv(kVariable)) return;
-  setenv(kVariable, "glibc.malloc.hugetlb=1:glibc.malloc.mmap_max=0", 1);
-  execv("/proc/self/exe", argv);
-  std::perror("memory stays in small pages: cannot start again");
-}
-
 int run_all(int argc, char** argv) {
   Setting setting;
   std::vector<char*> arguments;
@@ -440,6 +425,6 @@ int run_all(int argc, char** argv) {
 }  // namespace uk::bench
 
 int main(int argc, char** argv) {
-  uk::bench::use_large_pages(argv);
+  uk::bench::start_with_large_pages(argv);
   return uk::bench::run_all(argc, argv);
 }

@@ -43,6 +43,7 @@ constexpr char kHelp[] =
     "\n"
     "Of a large product only the first columns are multiplied, as by one of several threads; the\n"
     "query gets all of it.\n"
+    "Memory is in large pages where the kernel grants them, unless GLIBC_TUNABLES is set.\n"
     "  --pairs=N  at least N pairs, 7 by default\n"
     "\n"
     "Exit codes: 0; 1 a CPU whose features cannot be told; 2 a wrong option. The other options\n"
@@ -376,4 +377,7 @@ int run_all(int argc, char** argv) {
 }  // namespace
 }  // namespace uk::bench
 
-int main(int argc, char** argv) { return uk::bench::run_all(argc, argv); }
+int main(int argc, char** argv) {
+  uk::bench::start_with_large_pages(argv);
+  return uk::bench::run_all(argc, argv);
+}
