@@ -86,7 +86,8 @@ def write_library_sources(arch: str, extra: Iterable[AnyTile], out: Path) -> Non
     """Writes them into `out`, and deletes what earlier runs wrote there and this one does not. Other
     files are none of its business."""
     extra = tuple(extra)
-    digest = hashlib.sha256(sources_hash(arch))
+    digest = hashlib.sha256(b"".join(map(sources_hash, ARCHS)))  # tiles.json is of all
+    digest.update(arch.encode())
     digest.update("\n".join(tile.symbol for tile in extra).encode())
     wanted = digest.hexdigest()
     found, before = _read_stamp(out)
