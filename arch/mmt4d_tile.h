@@ -13,7 +13,6 @@ namespace {
 // to 10 % longer, Zen 4 as long, and Zen 5 up to 1.2 times as long. What several blocks prefetch is
 // nearer, and goes into L1 if the context says so. Nobody measured Arm's cores.
 constexpr int kLocalityOfL2 = 2, kLocalityOfL1 = 3;
-constexpr int kCacheLine = 64;
 
 // The next k step prefetches its lines from `next` on, one behind the other, but the second half of
 // them `apart` further. Then `next` moves on by `step`, and set_bits are set in it again; of a
@@ -27,13 +26,13 @@ struct PrefetchIntoL1 : Prefetch {
 };
 
 // Whether each half of so many bytes has as many lines, one at least.
-constexpr bool has_equal_halves(int bytes) { return bytes > 0 && bytes % (2 * kCacheLine) == 0; }
+constexpr bool has_equal_halves(int bytes) { return bytes > 0 && bytes % (2 * kLineBytes) == 0; }
 
 // Of a step's bytes, what a block of so many rows prefetches. Of few rows, at least a line in each
 // of two pages, though lines then come up more than once: loads that tiles of many rows, which are
 // busy multiplying, would notice.
 constexpr int prefetched_bytes(int step_bytes, int rows) {
-  return rows <= 2 && step_bytes < 2 * kCacheLine ? 2 * kCacheLine : step_bytes;
+  return rows <= 2 && step_bytes < 2 * kLineBytes ? 2 * kLineBytes : step_bytes;
 }
 
 // Of several blocks each runs through the whole panel. If the first alone prefetched, the memory
@@ -71,7 +70,7 @@ UK_INLINE Prefetch prefetch_start(const char* rhs, uk_index_t k1, int block,
     if (context.prefetches_pages && has_equal_halves(kPrefetched)) {
       return {of_half, kShare / 2, half - kPrefetched / 2};
     }
-    if (context.prefetches_pages && kPrefetched <= kCacheLine) {
+    if (context.prefetches_pages && kPrefetched <= kLineBytes) {
       return {of_half, half, 0, 0, half ^ (kShare - half)};
     }
     return {from + bytes + bytes / kBlocks * number, kShare};
@@ -131,13 +130,13 @@ template <int kBlocks, int kStepBytes, int kSteps, class OneLine>
 UK_INLINE void for_prefetched_lines(Prefetch& ahead, OneLine one_line) {
   constexpr int kShare = kSteps * ((kStepBytes + kBlocks - 1) / kBlocks);
   constexpr bool kByHalves = kSteps == 1 && has_equal_halves(kShare);
-  UK_UNROLL for (int b = 0; b < kShare; b += kCacheLine) {
+  UK_UNROLL for (int b = 0; b < kShare; b += kLineBytes) {
     const bool is_apart = kByHalves && b >= kShare / 2;
     one_line(ahead.next + static_cast<uintptr_t>(b) + (is_apart ? ahead.apart : 0));
   }
   ahead.next += kSteps * ahead.step;
   if constexpr (kByHalves && kBlocks == 1) ahead.next |= ahead.set_bits;
-  if constexpr (kBlocks > 1 && kShare <= kCacheLine) ahead.step ^= ahead.turn;
+  if constexpr (kBlocks > 1 && kShare <= kLineBytes) ahead.step ^= ahead.turn;
 }
 
 template <int kBlocks, int kStepBytes, int kSteps = 1, class Ahead>

@@ -46,7 +46,6 @@ constexpr int power_of_two_from(int n) { return is_power_of_two(n) ? n : 2 * pow
 
 // ---------------------------------------------------------------- vectors of 16-byte lanes
 
-constexpr int kLineBytes = 64;
 constexpr int kVectorLanes = kVectorBytes / kLaneBytes;
 
 // Of L1: lines this far apart share a set, of this many lines.

@@ -1,6 +1,6 @@
 // How well a core overlaps two things that a loop needs for nearly as long as each other: the
 // measured_contention of generator/isa_x86.py. And how long it takes to round a sum to 16 bits, and
-// to widen f16: its _ROUNDING and _WIDENING.
+// to widen f16: its _ROUNDING_CYCLES and _WIDENING.
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions; see LICENSE.
 #include <algorithm>

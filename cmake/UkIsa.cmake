@@ -77,7 +77,7 @@ function(uk_add_isa arch isa)
   target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR})
   target_compile_options(${target} PRIVATE
     ${UK_WARNING_FLAGS} ${UK_OBJECT_FLAGS} ${UK_TILE_FLAGS} ${UK_FLAGS_${arch}_${isa}})
-  # Ops call tiles by both their functions (ukernel/tile.h).
+  # Ops call mmt4d tiles by <symbol>_strided and by their forms (ukernel/tile.h).
   target_compile_definitions(${target} PRIVATE UK_STRIDED_TILES)
   target_sources(ukernel PRIVATE $<TARGET_OBJECTS:${target}>)
   set_property(TARGET ukernel APPEND PROPERTY UK_ISA_TARGETS ${target})

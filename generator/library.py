@@ -50,7 +50,7 @@ class Level:
     byte_flip: int
     tile_steps: int
     wide: int
-    panels: int
+    panels_in_turns: int
     l3_feeds: int
     features: frozenset[str]  # the tails of UK_CPU_*
     slow: frozenset[str]  # of those that put it last

@@ -262,7 +262,7 @@ class Primitive:
         """Of a dot to each of so many sums: of one, or as measured, and between measurements on the line."""
         if core.name not in self.dot_cycles:
             return self.latency if isinstance(self.latency, int) else self.latency[core.name]
-        points = [(n, n * cycles) for n, cycles in zip(CHAINS, self.dot_cycles[core.name])]
+        points = [(n, n * cycles) for n, cycles in zip(CHAINS, self.dot_cycles[core.name], strict=True)]
         for (n, cycles), (more, more_cycles) in zip(points, points[1:]):
             if sums <= more:
                 return cycles + (more_cycles - cycles) * (sums - n) / (more - n)

@@ -210,7 +210,7 @@ def l3_feeds_tiles(arch: str, cpu: str) -> bool:
 
 
 def _streams_abreast(arch: str, cpu: str) -> bool:
-    return l3_feeds_tiles(arch, cpu) and _least_of_levels(arch, cpu, "panels") == 1
+    return l3_feeds_tiles(arch, cpu) and _least_of_levels(arch, cpu, "panels_in_turns") == 1
 
 
 @cache

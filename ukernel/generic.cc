@@ -1,5 +1,6 @@
-// The scalar path of mmt4d: every type, any tile shape, only where the caller allows it. It follows
-// the numerics contract of each type, so a result does not change when a tile function appears.
+// The scalar path of mmt4d: every type, any tile shape, only where the caller allows it. It rounds
+// as the last column of ukernel/mmt4d_types.inc says: f32 and f64 each product and each sum, as
+// tiles of SSE2 do; tiles with FMAs round them once.
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions; see LICENSE.
 #include "ukernel/internal.h"

@@ -24,14 +24,19 @@ inline uk_index_t ceil_div(uk_index_t a, uk_index_t b) {
 // ---------------------------------------------------------------- types
 
 // The mmt4d flags that callers may set.
-constexpr uint32_t kCallerFlags = UK_MMT4D_TYPE_MASK | UK_MMT4D_ACCUMULATE |
-                                  UK_MMT4D_ALLOW_GENERIC_FALLBACK |
-                                  UK_MMT4D_SKIP_INTERMEDIATE_ROUNDINGS | UK_MMT4D_UNPACK_OUT;
+constexpr uint32_t kMmt4dCallerFlags = UK_MMT4D_TYPE_MASK | UK_MMT4D_ACCUMULATE |
+                                       UK_MMT4D_ALLOW_GENERIC_FALLBACK |
+                                       UK_MMT4D_SKIP_INTERMEDIATE_ROUNDINGS | UK_MMT4D_UNPACK_OUT;
 
 struct Mmt4dType {
   uint32_t flag;
   int lhs_bits, rhs_bits, out_bits;
 };
+
+// Whether a step of so many elements would begin or end within a byte.
+constexpr bool splits_byte(const Mmt4dType& type, int32_t k0) {
+  return k0 % 2 != 0 && (type.lhs_bits < 8 || type.rhs_bits < 8);
+}
 
 // NULL if flags name no type.
 const Mmt4dType* find_mmt4d_type(uint32_t flags);
@@ -71,7 +76,8 @@ uk_mmt4d_strided_tile_fn* strided_tile_of_row(const uk_tile_row_t& row);
 const uk_tile_on_decoded_t* on_decoded_lhs_of_row(const uk_tile_row_t& row);
 const uk_tile_on_decoded_t* on_decoded_rhs_of_row(const uk_tile_row_t& row);
 uk_mmt4d_strided_tile_fn* tile_abreast_of_row(const uk_tile_row_t& row);
-uk_mmt4d_strided_tile_fn* tile_abreast_from_memory_of_row(const uk_tile_row_t& row);
+// Whether it has that one, and gains by it where the RHS does not come from memory, too.
+bool gains_abreast_in_caches(const uk_tile_row_t& row);
 
 // K is split only where the accumulator holds the exact intermediate result.
 inline bool can_split_k(const uk_tile_row_t& row) {
@@ -89,7 +95,7 @@ bool row_is_slow(const uk_tile_row_t& row, const uint64_t* cpu_data);
 // A level's vectors, as the columns of ukernel/isa.inc that the query and the walk read.
 struct VectorUnit {
   int registers, bytes, lhs_by_lane, fma, f16_fma, bf16_dot, s16_k, s16_dot, byte_dot, byte_flip,
-      tile_steps, wide, panels, l3_feeds;
+      tile_steps, wide, panels_in_turns, l3_feeds;
 };
 
 // Of the level of a tile function row of the table.
@@ -104,7 +110,9 @@ inline bool l3_feeds_tiles(const uint64_t* cpu_data) {
 }
 // Whether an RHS that comes from memory comes sooner by several panels abreast, on cores whose L3
 // feeds tiles and that read so many in turns: not on those that read two, but on Zen 5.
-constexpr bool streams_abreast(bool l3_feeds, int panels) { return l3_feeds && panels == 1; }
+constexpr bool streams_abreast(bool l3_feeds, int panels_in_turns) {
+  return l3_feeds && panels_in_turns == 1;
+}
 // Shorter panels come sooner one by one, as each is a sequence that begins anew: of 16 KiB, panels
 // came to four rows at 60 to 65 % of the read rate three abreast and at 77 one by one, of 32 KiB at
 // 68 to 76 and at 74 to 80, of 64 KiB alike.

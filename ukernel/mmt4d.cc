@@ -17,11 +17,10 @@ uk_status_t check_shape(const uk_mmt4d_params_t& p, const Mmt4dType** type,
                         const uk_tile_row_t** row) {
   *type = find_mmt4d_type(p.flags);
   if (!*type) return UK_STATUS_BAD_TYPE;
-  if (p.flags & ~kCallerFlags) return UK_STATUS_BAD_FLAGS;
+  if (p.flags & ~kMmt4dCallerFlags) return UK_STATUS_BAD_FLAGS;
   if (p.m < 0 || p.n < 0 || p.k < 0) return UK_STATUS_BAD_EXTENT;
   if (p.m0 <= 0 || p.n0 <= 0 || p.k0 <= 0) return UK_STATUS_BAD_TILE_SHAPE;
-  const bool has_four_bit_operand = (*type)->lhs_bits < 8 || (*type)->rhs_bits < 8;
-  if (has_four_bit_operand && p.k0 % 2 != 0) return UK_STATUS_SPLIT_BYTE;
+  if (splits_byte(**type, p.k0)) return UK_STATUS_SPLIT_BYTE;
   if (unpacks(p)) {
     if (p.out_size0 < 0 || p.out_size1 < 0) return UK_STATUS_BAD_EXTENT;
     const bool covers = ceil_div(p.out_size0, p.m0) <= p.m && ceil_div(p.out_size1, p.n0) <= p.n;
@@ -230,10 +229,7 @@ Mmt4dWalk walk_of(const uk_mmt4d_params_t& p, const Mmt4dType& type, const uk_ti
                     p.m0,
                     larger(lhs_step * type.lhs_bits / 8, 1),
                     larger(rhs_step * type.rhs_bits / 8, 1),
-                    can_split_k(row),
-                    false,
-                    0,
-                    1};
+                    can_split_k(row)};
   walk.out_tile_bytes = uk_index_t{p.m0} * p.n0 * type.out_bits / 8;
   walk.tile_steps = tile_steps(row);
   walk.small_l2 = cpu_has_small_l2(p.cpu_data);
@@ -293,7 +289,7 @@ void for_each_step(const uk_mmt4d_params_t& p, const Mmt4dType& type, const uk_t
     if (row.function && walk.reads_rhs_once()) {
       const uk_index_t lhs_decoded_for = AnyOperands::kDecodesLhs ? p.n : 0;
       walk.step_cost = tile_step_cost(row, cpu_is_wide(p.cpu_data), {lhs_decoded_for, 0, false});
-      walk.panels = least_of_levels(p.cpu_data, &VectorUnit::panels);
+      walk.panels_in_turns = least_of_levels(p.cpu_data, &VectorUnit::panels_in_turns);
       walk.reads_ahead = cpu_reads_ahead(p.cpu_data);
       walk.l3_is_far = l3_is_far(p.cpu_data);
       context.prefetches_pages = walk.prefetches_pages();
@@ -303,9 +299,9 @@ void for_each_step(const uk_mmt4d_params_t& p, const Mmt4dType& type, const uk_t
   operands.limit(p, type, &walk);
   uk_mmt4d_strided_tile_fn* const tile = operands.tile(row);
   uk_mmt4d_strided_tile_fn* abreast = nullptr;
-  if (!kDecodes && p.m == 1 && p.n >= kPanelsAbreast) {
-    abreast =
-        walk.streams_abreast() ? tile_abreast_from_memory_of_row(row) : tile_abreast_of_row(row);
+  if (!kDecodes && p.m == 1 && p.n >= kPanelsAbreast &&
+      (walk.streams_abreast() || gains_abreast_in_caches(row))) {
+    abreast = tile_abreast_of_row(row);
   }
   walk.has_tile_abreast = abreast != nullptr;
   const Panels lhs = {p.lhs, p.lhs_offset, p.lhs_stride0, uk_index_t{p.m0} * p.k0, type.lhs_bits};

@@ -53,10 +53,10 @@ struct Mmt4dWalk {
   bool can_split_k;  // whether the accumulator holds the exact intermediate result
   // Tiles, as fast as L2 (ukernel/isa.inc), from an RHS that does not stay near; read if m > 1 or
   // reads_rhs_once().
-  bool l3_feeds;
+  bool l3_feeds = false;
   // Read if reads_rhs_once():
-  int step_cost;             // quarter cycles of a k step (ukernel/tile_cost.cc)
-  int panels;                // of the RHS that the CPU reads in turns (ukernel/isa.inc)
+  int step_cost = 0;         // quarter cycles of a k step (ukernel/tile_cost.cc)
+  int panels_in_turns = 1;   // of the RHS that the CPU reads in turns (ukernel/isa.inc)
   bool reads_ahead = false;  // of one, by itself
   bool l3_is_far = false;
   // Whether a tile can take kPanelsAbreast RHS panels at once; for m == 1.
@@ -106,7 +106,7 @@ struct Mmt4dWalk {
   // f32, bf16 and f64 took 0.90 to 0.97 of the time, of bytes 0.95 to 0.99, of types that are
   // decoded 0.96 to 1.05; nobody measured it elsewhere since blocks share what they prefetch.
   bool prefetches_into_l1() const {
-    return reads_rhs_once() && uk::streams_abreast(l3_feeds, panels);
+    return reads_rhs_once() && uk::streams_abreast(l3_feeds, panels_in_turns);
   }
 
   // Three panels at once come a twentieth sooner than two pages of one at a time, where a row of
@@ -119,7 +119,7 @@ struct Mmt4dWalk {
   // prefetched or not, and three at 81 to 100 %; for one and two rows one at 60 to 98 % and three
   // at 76 to 111 %.
   bool streams_abreast() const {
-    return reads_rhs_once() && uk::streams_abreast(l3_feeds, panels) &&
+    return reads_rhs_once() && uk::streams_abreast(l3_feeds, panels_in_turns) &&
            k * rhs_step_bytes >= kLeastBytesAbreast;
   }
 
@@ -133,92 +133,40 @@ struct Mmt4dWalk {
   }
 
   // Calls some_tiles(TilesOfRhs) until there was each tile (i, j) of OUT, where parts of K come in
-  // increasing order. Blocks of tiles keep the panels in cache. K = 0 has each tile come up too.
-  // Small ops would notice the parts that blocks of others may have.
+  // increasing order. K = 0 has each tile come up too. Small ops would notice the parts that blocks
+  // of others may have.
   template <bool kMayHaveParts = false, class SomeTiles>
   void for_all_tiles(SomeTiles some_tiles) const {
-    const bool rhs_blocks = l3_feeds && m > 1, abreast = reads_abreast();
-    const bool parts_in_block = kMayHaveParts && has_parts;
-    // An RHS panel that meets one LHS panel is read once in any order: splitting K would only add
-    // traffic on OUT.
-    uk_index_t k_block = larger(k, 1);
-    if (m > 1 && can_split_k) {
-      const uk_index_t panel_bytes = rhs_blocks       ? kLongPanelBytes
-                                     : parts_in_block ? kPanelBytesOfParts
-                                     : small_l2       ? kPanelBytesInSmallL2
-                                                      : kPanelBytes;
-      k_block = equal_block(k, lhs_step_bytes + rhs_step_bytes, panel_bytes, 16);
-    }
-    const bool is_limited = most_steps > 0 && !parts_in_block;
-    if (is_limited) k_block = smaller(k_block, equal_block(k, 1, most_steps));
-    const uk_index_t k_parts = parts_in_block ? ceil_div(k_block, most_steps) : 1;
-    uk_index_t m_block = 1, n_block = n;
-    if (rhs_blocks) {
-      const uk_index_t block_bytes = smaller(m * k * lhs_step_bytes, kRhsBlockBytes);
-      n_block = equal_block(n, k * rhs_step_bytes, block_bytes);
-    } else {
-      const uk_index_t block_bytes = small_l2 ? kLhsBlockBytesInSmallL2 : kLhsBlockBytes;
-      m_block = equal_block(m, lhs_step_bytes * k_block, block_bytes);
-      if (most_lhs_panels > 0) m_block = smaller(m_block, equal_block(m, 1, most_lhs_panels));
-      if (parts_in_block) m_block = smaller(m_block, equal_block(m, 1, kSummedLhsPanels / k_parts));
-      // Each part of K would bring all of OUT from memory; in blocks of it all of the LHS comes
-      // from there each time, so that of few parts they are larger.
-      if (m > 1 && is_limited && out_tile_bytes > 0 && k_block < k) {
-        const uk_index_t most = larger(kOutBlockBytes, kOutPartsBytes / ceil_div(k, k_block));
-        n_block = equal_block(n, m_block * out_tile_bytes, most);
-      }
-    }
-    // A core prefetches by itself, but only so far ahead of each stream of reads, and up to the end
-    // of a page. Where tiles wait for memory, two panels side by side may keep more on its way than
-    // prefetches for one do; they also share an LHS panel that is too long for L1. Where tiles have
-    // more to do with what they read, prefetches cost less. The loads of a single row run far ahead
-    // by themselves on cores that read two panels in turns, and where L3 feeds tiles or the core
-    // says so, unless there is much to do between them. On Emerald Rapids one row took up to 1.35
-    // times as long without prefetches, two rows by tiles of one up to 1.4; on Zen 3 f32, f64 and
-    // s16 took 1.13 to 1.2 times as long with them, and types that are widened 1.2 times as long
-    // without; on others nobody measured it.
-    const bool waits = reads_rhs_once() && panels > 1 && outruns_memory();
-    const bool mostly_reads = rhs_step_bytes > kReadingBytes * step_cost;
-    const bool side_by_side = waits && !abreast && m0 > 1 && can_split_k && most_steps == 0 &&
-                              (mostly_reads || k * lhs_step_bytes >= kLongLhsBytes);
-    const bool runs_ahead =
-        m0 == 1 && (reads_rhs_once() ? panels > 1 || (l3_feeds && mostly_reads) ||
-                                           (reads_ahead && outruns_memory())
-                                     : l3_feeds);
-    if (side_by_side) {
-      n_block = 2;
-      k_block = larger(kSideBySideBytes / rhs_step_bytes, 1);
-    }
-    if (tile_steps > 1) k_block = ceil_div(k_block, tile_steps) * tile_steps;
-    const bool prefetch = (rhs_streams() || rhs_is_far) && !runs_ahead && !waits;
+    const Block block = block_of_tiles<kMayHaveParts>();
+    const bool abreast = reads_abreast(), prefetch = prefetches();
     // An RHS panel that came only when its first tile reads it would keep that tile waiting, while
     // the memory would idle beside the others. So all tiles of a panel fetch a part of the next. A
     // part of one that is not all of it is followed by one that does not lie behind it.
-    const bool fetch_next = prefetch && (m > 1 || exchanged || k_block < k) && !rhs_blocks;
-    const uk_index_t k_part = parts_in_block ? ceil_div(k_block, k_parts) : k_block;
-    // Blocks are of one LHS panel where L3 feeds tiles, else of all RHS panels, unless parts of K
-    // are many; or there is one LHS panel.
-    for (uk_index_t j0 = 0; j0 < n; j0 += n_block) {
-      const uk_index_t j1 = smaller(j0 + n_block, n);
-      for (uk_index_t i0 = 0; i0 < m; i0 += m_block) {
-        const uk_index_t i1 = smaller(i0 + m_block, m);
-        for (uk_index_t k_from = 0; k_from == 0 || k_from < k; k_from += k_block) {
+    const bool fetch_next =
+        prefetch && (m > 1 || exchanged || block.k < k) && !has_blocks_of_one_lhs_panel();
+    for (uk_index_t j0 = 0; j0 < n; j0 += block.n) {
+      const uk_index_t j1 = smaller(j0 + block.n, n);
+      for (uk_index_t i0 = 0; i0 < m; i0 += block.m) {
+        const uk_index_t i1 = smaller(i0 + block.m, m);
+        for (uk_index_t k_from = 0; k_from == 0 || k_from < k; k_from += block.k) {
           for (uk_index_t j = j0, taken = 1; j < j1; j += taken) {
             taken = abreast && j1 - j >= kPanelsAbreast ? kPanelsAbreast : 1;
             uk_index_t k_at = k_from, part = 0;
-            const uk_index_t k_to = smaller(k_from + k_block, k);
+            const uk_index_t k_to = smaller(k_from + block.k, k);
             do {
-              TilesOfRhs tiles = {{j, k_at, smaller(k_part, k_to - k_at)}, i0, i1, taken};
+              TilesOfRhs tiles = {{j, k_at, smaller(block.k_part, k_to - k_at)}, i0, i1, taken};
               tiles.part = part++;
               tiles.starts_lhs = j == j0;
               // Only the first LHS panel finds the RHS panel in memory.
-              tiles.prefetch_rhs = prefetch && taken == 1 && !(rhs_blocks && i0 > 0);
+              tiles.prefetch_rhs =
+                  prefetch && taken == 1 && !(i0 > 0 && has_blocks_of_one_lhs_panel());
               if (fetch_next) {
-                tiles.fetch_next = find_next(tiles, {j0, j1, k_from, k_block, k_part}, &tiles.next);
+                const RhsBlock of_rhs = {j0, j1, k_from, block.k, block.k_part};
+                tiles.fetch_next = find_next(tiles, of_rhs, &tiles.next);
                 tiles.is_fetched = i0 > 0 || k_at > 0 || j > 0;
               }
               some_tiles(tiles);
-              k_at += k_part;
+              k_at += block.k_part;
             } while (kMayHaveParts && k_at < k_to);
           }
         }
@@ -227,6 +175,81 @@ struct Mmt4dWalk {
   }
 
  private:
+  // Blocks are of one LHS panel where L3 feeds tiles, else of all RHS panels, unless parts of K are
+  // many; or there is one LHS panel.
+  bool has_blocks_of_one_lhs_panel() const { return l3_feeds && m > 1; }
+
+  // LHS and RHS panels and steps of K that keep the panels in cache, and of these steps those that
+  // one RHS panel takes at a time.
+  struct Block {
+    uk_index_t m, n, k, k_part;
+  };
+  template <bool kMayHaveParts>
+  Block block_of_tiles() const {
+    const bool rhs_blocks = has_blocks_of_one_lhs_panel(), has_k_parts = kMayHaveParts && has_parts;
+    Block block = {1, n, larger(k, 1), 0};
+    // An RHS panel that meets one LHS panel is read once in any order: splitting K would only add
+    // traffic on OUT.
+    if (m > 1 && can_split_k) {
+      const uk_index_t panel_bytes = rhs_blocks    ? kLongPanelBytes
+                                     : has_k_parts ? kPanelBytesOfParts
+                                     : small_l2    ? kPanelBytesInSmallL2
+                                                   : kPanelBytes;
+      block.k = equal_block(k, lhs_step_bytes + rhs_step_bytes, panel_bytes, 16);
+    }
+    const bool is_limited = most_steps > 0 && !has_k_parts;
+    if (is_limited) block.k = smaller(block.k, equal_block(k, 1, most_steps));
+    const uk_index_t k_parts = has_k_parts ? ceil_div(block.k, most_steps) : 1;
+    if (rhs_blocks) {
+      const uk_index_t block_bytes = smaller(m * k * lhs_step_bytes, kRhsBlockBytes);
+      block.n = equal_block(n, k * rhs_step_bytes, block_bytes);
+    } else {
+      const uk_index_t block_bytes = small_l2 ? kLhsBlockBytesInSmallL2 : kLhsBlockBytes;
+      block.m = equal_block(m, lhs_step_bytes * block.k, block_bytes);
+      if (most_lhs_panels > 0) block.m = smaller(block.m, equal_block(m, 1, most_lhs_panels));
+      if (has_k_parts) block.m = smaller(block.m, equal_block(m, 1, kSummedLhsPanels / k_parts));
+      // Each part of K would bring all of OUT from memory; in blocks of it all of the LHS comes
+      // from there each time, so that of few parts they are larger.
+      if (m > 1 && is_limited && out_tile_bytes > 0 && block.k < k) {
+        const uk_index_t most = larger(kOutBlockBytes, kOutPartsBytes / ceil_div(k, block.k));
+        block.n = equal_block(n, block.m * out_tile_bytes, most);
+      }
+    }
+    if (reads_side_by_side()) {
+      block.n = 2;
+      block.k = larger(kSideBySideBytes / rhs_step_bytes, 1);
+    }
+    if (tile_steps > 1) block.k = ceil_div(block.k, tile_steps) * tile_steps;
+    block.k_part = has_k_parts ? ceil_div(block.k, k_parts) : block.k;
+    return block;
+  }
+
+  // A core prefetches by itself, but only so far ahead of each stream of reads, and up to the end
+  // of a page. Where tiles wait for memory, two panels side by side may keep more on its way than
+  // prefetches for one do; they also share an LHS panel that is too long for L1. Where tiles have
+  // more to do with what they read, prefetches cost less. The loads of a single row run far ahead
+  // by themselves on cores that read two panels in turns, and where L3 feeds tiles or the core says
+  // so, unless there is much to do between them. On Emerald Rapids one row took up to 1.35 times as
+  // long without prefetches, two rows by tiles of one up to 1.4; on Zen 3 f32, f64 and s16 took
+  // 1.13 to 1.2 times as long with them, and types that are widened 1.2 times as long without; on
+  // others nobody measured it.
+  bool prefetches() const {
+    return (rhs_streams() || rhs_is_far) && !runs_ahead() && !waits_for_memory();
+  }
+  bool reads_side_by_side() const {
+    return waits_for_memory() && !reads_abreast() && m0 > 1 && can_split_k && most_steps == 0 &&
+           (mostly_reads() || k * lhs_step_bytes >= kLongLhsBytes);
+  }
+  bool runs_ahead() const {
+    if (m0 > 1) return false;
+    if (!reads_rhs_once()) return l3_feeds;
+    return panels_in_turns > 1 || (l3_feeds && mostly_reads()) || (reads_ahead && outruns_memory());
+  }
+  bool waits_for_memory() const {
+    return reads_rhs_once() && panels_in_turns > 1 && outruns_memory();
+  }
+  bool mostly_reads() const { return rhs_step_bytes > kReadingBytes * step_cost; }
+
   // RHS panels j0 ... j1 - 1, and their k_block steps from k_from on, k_part at a time.
   struct RhsBlock {
     uk_index_t j0, j1, k_from, k_block, k_part;

@@ -65,7 +65,7 @@ double total_cost(const uk_tile_row_t& row, const uint64_t* cpu_data, bool wide,
   const bool from_several = streams && streams_abreast && panel_bytes >= kLeastBytesAbreast;
   const bool waits = row.numerics == UK_NUMERICS_ROUND_EACH_STEP && are_several &&
                      (!streams || from_several) && unit.bytes == 64;
-  in_op.abreast = (gains || waits) && lhs_panels == 1 && tile_abreast_of_row(row);
+  in_op.abreast = (gains || waits) && lhs_panels == 1 && gains_abreast_in_caches(row);
   // On Zen 5, too, where 8x32 took 1.28 to 1.39 times as long as 8x16 from memory. Nearly all tiles
   // of so few sums can take several, but panels of half the width have to be long enough, too.
   const uk_index_t sums =
@@ -135,17 +135,17 @@ extern "C" uk_status_t uk_query_tile_sizes(uint32_t mmt4d_flags, uk_index_t m, u
   using namespace uk;
   const Mmt4dType* type = find_mmt4d_type(mmt4d_flags);
   if (!type) return UK_STATUS_BAD_TYPE;
-  if (mmt4d_flags & ~kCallerFlags) return UK_STATUS_BAD_FLAGS;
+  if (mmt4d_flags & ~kMmt4dCallerFlags) return UK_STATUS_BAD_FLAGS;
   if (!sizes) return UK_STATUS_NULL_POINTER;
   const uk_tile_sizes_t fixed = fixed_or_null ? *fixed_or_null : uk_tile_sizes_t{0, 0, 0};
   if (fixed.m0 < 0 || fixed.n0 < 0 || fixed.k0 < 0) return UK_STATUS_BAD_TILE_SHAPE;
-  if (type->rhs_bits < 8 && fixed.k0 % 2 != 0) return UK_STATUS_SPLIT_BYTE;
+  if (splits_byte(*type, fixed.k0)) return UK_STATUS_SPLIT_BYTE;
 
   const uk_tile_row_t* best = nullptr;
   double best_cost = 0;
   const bool wide = cpu_is_wide(cpu_data);
-  const bool streams_abreast =
-      uk::streams_abreast(l3_feeds_tiles(cpu_data), least_of_levels(cpu_data, &VectorUnit::panels));
+  const bool streams_abreast = uk::streams_abreast(
+      l3_feeds_tiles(cpu_data), least_of_levels(cpu_data, &VectorUnit::panels_in_turns));
   for (size_t i = 0; i < uk_tile_count(); ++i) {
     const uk_tile_row_t& row = *uk_tile_at(i);
     if (row.origin == UK_ORIGIN_GENERIC ||

@@ -9,8 +9,6 @@
 
 namespace uk {
 
-constexpr uk_index_t kLineBytes = 64;
-
 // `runs` runs of `bytes` each, one behind the other at `in`, and `stride` bytes apart at `out`.
 struct StreamedRuns {
   char* out;

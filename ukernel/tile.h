@@ -88,6 +88,8 @@ constexpr int kLeastSummedRows = 4;
 // Behind a decoded LHS panel, which is filled by whole vectors. What it holds does not matter.
 constexpr int kDecodedSlack = 64;
 
+constexpr int kLineBytes = 64;  // of the caches
+
 // Nearer, in bytes, the requests in flight do not cover the memory's latency.
 constexpr uintptr_t kPrefetchDistance = 16 << 10;
 // The pages of memory with which a core's own prefetches end, in bytes.
@@ -157,7 +159,8 @@ constexpr int kFewSums = 4;  // in tiles by hand; of generated ones their plan s
 constexpr int kMostSumsAbreast = 8;
 struct uk_tile_forms_t {
   uk_tile_on_decoded_t on_decoded_lhs, on_decoded_rhs;
-  uk_mmt4d_strided_tile_fn *abreast, *abreast_from_memory;
+  uk_mmt4d_strided_tile_fn* abreast;
+  bool abreast_in_caches;  // whether that one gains where the RHS does not come from memory, too
 };
 namespace uk {
 // That a body is instantiated as.
@@ -199,10 +202,9 @@ enum class Abreast { kNowhere, kFromMemory, kAnywhere };
                       mmt4d_##body<m0, n0, k0, uk::TileForm::kAbreast>)                      \
   UK_DEFINE_FORMS(                                                                           \
       symbol, symbol##_blocks_on_decoded_lhs_form, symbol##_blocks_on_decoded_rhs_form,      \
-      (reads_abreast_##body<m0, n0, k0> == uk::Abreast::kAnywhere ? &symbol##_blocks_abreast \
-                                                                  : nullptr),                \
       (reads_abreast_##body<m0, n0, k0> != uk::Abreast::kNowhere ? &symbol##_blocks_abreast  \
-                                                                 : nullptr))
+                                                                 : nullptr),                 \
+      (reads_abreast_##body<m0, n0, k0> == uk::Abreast::kAnywhere))
 #define UK_DEFINE_BODY_ON_DECODED(function, body, m0, n0, k0, form)                               \
   UK_DEFINE_BODY_FORM(function, (decoded_##body<m0, n0, k0, uk::TileForm::form>.step_bytes != 0), \
                       mmt4d_##body<m0, n0, k0, uk::TileForm::form>)                               \

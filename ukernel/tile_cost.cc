@@ -57,7 +57,7 @@ constexpr int kPerVectorWidenedBesideDots = 5, kPerPairsBesideDots = 3, kStagedQ
 // steps as fill whole vectors. These lanes are added up one by one, a cycle for four, at the end of
 // so many steps as K = 512 has.
 constexpr int kStepsPerSummedLane = 64;
-constexpr int kLineBits = 64 * 8;
+constexpr int kLineBits = kLineBytes * 8;
 // Cycles of 16 steps of a tile that is multiplied by an instruction, measured on Emerald Rapids: of
 // each of its products, alone 16; of loads of 16 columns, from L2, and of 16 rows; and of
 // transposing those once for several tiles, or for one of them, whose loads then wait for it.
@@ -159,7 +159,7 @@ Dot dot_of(const uk_tile_row_t& row, const Mmt4dType& type, const VectorUnit& un
   return dot;
 }
 
-int rounded_up(int a, int b) { return (a + b - 1) / b; }
+int ceil_div(int a, int b) { return (a + b - 1) / b; }
 
 // One k step of a tile, on one RHS panel. Costs are in quarter cycles.
 class Step {
@@ -175,7 +175,7 @@ class Step {
         dot_(dot_of(row, type, unit, wide, in_op.rhs_decoded_for > 0)),
         dots_(row.k0 / dot_.k),
         lane_bits_(lane_bits(row, type, unit)),
-        vectors_(panels_ * rounded_up(row.n0 * lane_bits_, vector_bits())) {
+        vectors_(panels_ * ceil_div(row.n0 * lane_bits_, vector_bits())) {
     if (in_op.abreast) {  // only where all panels fit one block
       parts_ = blocks_ = 1;
       part_ = vectors_;
@@ -186,9 +186,9 @@ class Step {
     // the row of one are there beside what they are taken from; or, of more than two that are
     // decoded, beside those of the next one.
     int registers = unit.registers - dot_.temporaries;
-    parts_ = std::max(rounded_up(vectors_, row.m0 == 1 ? registers - 2 : (registers - 1) / 2),
+    parts_ = std::max(ceil_div(vectors_, row.m0 == 1 ? registers - 2 : (registers - 1) / 2),
                       std::min(least_parts, vectors_));
-    part_ = rounded_up(vectors_, parts_);
+    part_ = ceil_div(vectors_, parts_);
     // But where columns of bf16 would take too many, they are loaded anew for the second.
     const bool reloads = is_bf16_pair(row, type) && unit.fma == 1 && unit.bytes == 32;
     if (dots_ > (in_op.rhs_decoded_for > 0 || reloads ? 2 : 1)) registers -= part_ + 1;
@@ -213,13 +213,13 @@ class Step {
 
  private:
   int cost_of_tiles() const {
-    const int rows = rounded_up(row_.m0, kTileRows), columns = rounded_up(row_.n0, kTileRows);
+    const int rows = ceil_div(row_.m0, kTileRows), columns = ceil_div(row_.n0, kTileRows);
     const int products = kPerTileProduct * rows * columns;
     const int loads = kPerTileOfColumns * columns + kPerTileOfRows * rows;
     const uk_index_t tiles = in_op_.lhs_decoded_for;
     const int transposing = tiles > 0 ? static_cast<int>(kPerTransposedTile * rows / tiles)
                                       : kPerTransposedTileOfOne * rows;
-    return rounded_up(4 * ((products > loads ? products : loads) + transposing), unit_.tile_steps);
+    return ceil_div(4 * ((products > loads ? products : loads) + transposing), unit_.tile_steps);
   }
 
   int vector_bits() const { return unit_.bytes * 8; }
@@ -262,7 +262,7 @@ class Step {
     if (!dot_.sums_rows_before || in_op_.rhs_decoded_for > 0) return 0;
     const int step_bits = row_.m0 * row_.k0 * type_.lhs_bits;
     const int lanes = std::lcm(step_bits, vector_bits()) / lane_bits_;
-    return rounded_up(lanes, kStepsPerSummedLane);
+    return ceil_div(lanes, kStepsPerSummedLane);
   }
 
   // Of rows that are not broadcast as they lie in the panel: narrow ones, and those for nibbles
@@ -274,7 +274,7 @@ class Step {
     const int beside_dots =
         is_bf16_pair(row_, type_) ? kPerPairsBesideDots : kPerVectorWidenedBesideDots;
     const int per_vector = stages_beside_dots() ? beside_dots : kPerStagedVector;
-    return staged ? rounded_up(per_vector * row_.m0 * dots_ * lane_bits_, vector_bits()) : 0;
+    return staged ? ceil_div(per_vector * row_.m0 * dots_ * lane_bits_, vector_bits()) : 0;
   }
 
   // Tiles of one block: generated ones of pairs of bf16, a vector of which is stored in two parts
@@ -290,11 +290,11 @@ class Step {
     const int lanes = vector_bits() / lane_bits_;
     const int per_vector = is_pair && is_avx2 ? lanes / 2 : lanes;
     return parts_ * blocks_ == 1 && row_.m0 <= lanes &&
-           4 * row_.m0 >= kStagedQuarters * rounded_up(row_.m0, per_vector) * per_vector;
+           4 * row_.m0 >= kStagedQuarters * ceil_div(row_.m0, per_vector) * per_vector;
   }
 
   int block_cost(int rows, bool columns_staged) const {
-    const int row_instructions = rounded_up(rows, dot_.rows) * dot_.rows * dot_.instructions;
+    const int row_instructions = ceil_div(rows, dot_.rows) * dot_.rows * dot_.instructions;
     const int columns_instructions = columns_staged ? 0 : dot_.columns_instructions;
     const int per_columns_instruction =
         unit_.lhs_by_lane ? kPerInstruction : kPerColumnsInstruction;
@@ -302,9 +302,9 @@ class Step {
         dots_ * part_ *
         (kPerInstruction * row_instructions + per_columns_instruction * columns_instructions);
     const int row_loads =
-        unit_.lhs_by_lane ? rounded_up(rows * dot_.k * type_.lhs_bits, vector_bits()) : rows;
+        unit_.lhs_by_lane ? ceil_div(rows * dot_.k * type_.lhs_bits, vector_bits()) : rows;
     const int column_loads =
-        columns_staged ? dots_ : rounded_up(row_.k0 * type_.rhs_bits, lane_bits_);
+        columns_staged ? dots_ : ceil_div(row_.k0 * type_.rhs_bits, lane_bits_);
     int loads = kPerLoad * (row_loads * dots_ + column_loads * part_);
     if (part_ == 1) loads += loads / kLoneVectorLoads;
     const int most = ports > loads ? ports : loads, least = ports > loads ? loads : ports;
@@ -313,7 +313,7 @@ class Step {
     // Where rows are staged, few steps at a time, and there is little else, a wide core notices
     // too.
     const int loop = wide_ && (in_op_.rhs_decoded_for == 0 || rows_staging() == 0) ? 0 : kPerLoop;
-    const int beside = loop + (wide_ ? 0 : rounded_up(kPerLine * bits_read(rows), kLineBits));
+    const int beside = loop + (wide_ ? 0 : ceil_div(kPerLine * bits_read(rows), kLineBits));
     return (busy > chain ? busy : chain) + beside;
   }
 
@@ -327,7 +327,7 @@ class Step {
                           : rows_staging() == 0      ? (panel_bits + (blocks_ - 1) * line) / blocks_
                           : rows * row_bits > line   ? rows * row_bits
                                                      : line;
-    const int columns_bits = rounded_up(panels_ * row_.n0, parts_) * type_.rhs_bits * row_.k0;
+    const int columns_bits = ceil_div(panels_ * row_.n0, parts_) * type_.rhs_bits * row_.k0;
     return rows_bits + columns_bits * (blocks_ + 1) / (2 * blocks_);
   }
 

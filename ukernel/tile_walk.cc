@@ -3,25 +3,21 @@
 // Licensed under the Apache License v2.0 with LLVM Exceptions; see LICENSE.
 #include "ukernel/tile_walk.h"
 
+#include <utility>
+
 #include "ukernel/stream.h"
 
 namespace uk {
 namespace {
 
-constexpr uint32_t kCallerFlags =
+constexpr uint32_t kCopyCallerFlags =
     UK_PACK_TYPE_MASK | UK_PACK_TRANSPOSE_INNER | UK_PACK_TRANSPOSE_OUTER;
-
-void swap(uk_index_t* a, uk_index_t* b) {
-  const uk_index_t t = *a;
-  *a = *b;
-  *b = t;
-}
 
 // All that does not concern the buffers.
 uk_status_t check_shape(const TileCopy& copy) {
   const int bits = pack_type_bits(copy.flags);
   if (bits == 0) return UK_STATUS_BAD_TYPE;
-  if (copy.flags & ~kCallerFlags) return UK_STATUS_BAD_FLAGS;
+  if (copy.flags & ~kCopyCallerFlags) return UK_STATUS_BAD_FLAGS;
   if (copy.size0 < 0 || copy.size1 < 0 || copy.outer0 < 0 || copy.outer1 < 0) {
     return UK_STATUS_BAD_EXTENT;
   }
@@ -43,22 +39,22 @@ TilePlan normalized(const TileCopy& copy) {
   plan.stride1 = copy.size1 > 1 && copy.size0 > 0 ? copy.stride1 : 0;
   plan.rows = copy.tile0;
   plan.columns = copy.tile1;
-  if (plan.transposed) swap(&plan.rows, &plan.columns);
+  if (plan.transposed) std::swap(plan.rows, plan.columns);
   plan.tiles_offset = copy.tiles_offset;
   plan.tiles0 = copy.outer0;
   plan.tiles1 = copy.outer1;
   plan.tiles_stride0 = copy.outer0 > 1 ? copy.outer_stride0 : 0;
   plan.tiles_stride1 = copy.outer1 > 1 ? copy.outer_stride1 : 0;
   if (copy.flags & UK_PACK_TRANSPOSE_OUTER) {
-    swap(&plan.tiles0, &plan.tiles1);
-    swap(&plan.tiles_stride0, &plan.tiles_stride1);
+    std::swap(plan.tiles0, plan.tiles1);
+    std::swap(plan.tiles_stride0, plan.tiles_stride1);
   }
   if (plan.stride0 == 1 && plan.stride1 != 1) {
-    swap(&plan.size0, &plan.size1);
-    swap(&plan.stride0, &plan.stride1);
-    swap(&plan.rows, &plan.columns);
-    swap(&plan.tiles0, &plan.tiles1);
-    swap(&plan.tiles_stride0, &plan.tiles_stride1);
+    std::swap(plan.size0, plan.size1);
+    std::swap(plan.stride0, plan.stride1);
+    std::swap(plan.rows, plan.columns);
+    std::swap(plan.tiles0, plan.tiles1);
+    std::swap(plan.tiles_stride0, plan.tiles_stride1);
     plan.transposed = !plan.transposed;
   }
   return plan;

@@ -22,13 +22,13 @@ struct IsaLevel {
 };
 
 #define UK_ISA_LEVEL(arch, isa, rank, registers, bytes, lhs_by_lane, fma, f16_fma, bf16_dot,       \
-                     s16_k, s16_dot, byte_dot, byte_flip, tile_steps, wide, panels, l3_feeds,      \
-                     features, field7, slow)                                                       \
+                     s16_k, s16_dot, byte_dot, byte_flip, tile_steps, wide, panels_in_turns,       \
+                     l3_feeds, features, field7, slow)                                             \
   constexpr IsaLevel kLevel_##arch##_##isa = {                                                     \
       #isa,                                                                                        \
       rank,                                                                                        \
       {registers, bytes, lhs_by_lane, fma, f16_fma, bf16_dot, s16_k, s16_dot, byte_dot, byte_flip, \
-       tile_steps, wide, panels, l3_feeds},                                                        \
+       tile_steps, wide, panels_in_turns, l3_feeds},                                               \
       features,                                                                                    \
       field7,                                                                                      \
       slow};
@@ -152,13 +152,14 @@ constexpr size_t kFunctionRowCount = sizeof(kKeys) / sizeof(kKeys[0]);
 // The rows of each hash of a key, as lists through `next`: every op call searches, and a scan of
 // the table would cost a small one more than its work.
 struct RowsByKey {
-  static constexpr uint32_t kBuckets = 4096, kEnd = UINT32_MAX;
+  static constexpr int kBucketBits = 12;
+  static constexpr uint32_t kBuckets = 1 << kBucketBits, kEnd = UINT32_MAX;
   uint32_t first[kBuckets];
   uint32_t next[kFunctionRowCount];
 
   static constexpr uint32_t bucket(uint64_t key) {
     // Fibonacci hashing: the golden ratio's bits spread neighbouring shapes.
-    return static_cast<uint32_t>(key * UINT64_C(0x9E3779B97F4A7C15) >> 52);
+    return static_cast<uint32_t>(key * UINT64_C(0x9E3779B97F4A7C15) >> (64 - kBucketBits));
   }
 };
 
@@ -326,9 +327,9 @@ uk_mmt4d_strided_tile_fn* tile_abreast_of_row(const uk_tile_row_t& row) {
   return forms ? forms->abreast : nullptr;
 }
 
-uk_mmt4d_strided_tile_fn* tile_abreast_from_memory_of_row(const uk_tile_row_t& row) {
+bool gains_abreast_in_caches(const uk_tile_row_t& row) {
   const uk_tile_forms_t* const forms = forms_of_row(row);
-  return forms ? forms->abreast_from_memory : nullptr;
+  return forms && forms->abreast_in_caches;
 }
 
 bool row_is_slow(const uk_tile_row_t& row, const uint64_t* cpu_data) {

@@ -90,8 +90,8 @@ const char* uk_status_string(uk_status_t status);
 #define UK_MMT4D_UNPACK_OUT 0x40000000u
 /* For tile functions only; the op decides it and refuses it from callers: the RHS streams from
  * memory, or from an L3 that is slower than tiles, so prefetch ahead of its reads, past the panel's
- * end. The op does not where the core's own prefetchers were measured to be as fast: at M of 1, and
- * few rows that read the RHS once. */
+ * end. The op does not where the core's own prefetchers were measured to be as fast, which they are
+ * for few rows on some CPUs. */
 #define UK_MMT4D_PREFETCH_RHS 0x80000000u
 
 /* pack and unpack types: only the width matters to the copy. */

@@ -119,7 +119,7 @@ UK_INLINE uk_index_t k_steps(typename P::Acc (&acc)[Rows][Vectors], const char*&
   constexpr int kWhole = kRows / kGroupRows, kRest = kRows % kGroupRows;
   static_assert(kSteps == 1 || kOutRows == M0, "the next step's rows follow");
   // Compilers know how few steps may be left, and would write out each number of them.
-  _Pragma("GCC unroll 1") for (; k1 >= kSteps; k1 -= kSteps) {
+  UK_KEEP_LOOP for (; k1 >= kSteps; k1 -= kSteps) {
     if constexpr (kPrefetchBlocks > 0) {
       prefetch<kPrefetchBlocks, N0 * P::kRhsBytes, kSteps>(ahead);
     }

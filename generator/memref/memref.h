@@ -59,8 +59,8 @@ struct CopyTile {
   bool transposes_inner;
 };
 
-// What tiles of padding, or parts of them, get; the low bits, as many as an element has. Tiles that
-// lie beyond `outer` are left alone, and so is what no tile covers.
+// Places of tiles that lie beyond the matrix get the padding's low bits, as many as an element has.
+// What no tile covers is left alone.
 UK_HIDDEN void pack_memrefs(const CopyTile<uk_pack_tile_fn>& tile, const Memref<2>& matrix,
                             const Memref<4>& tiles, uint64_t padding, bool transposes_outer);
 UK_HIDDEN void unpack_memrefs(const CopyTile<uk_unpack_tile_fn>& tile, const Memref<4>& tiles,

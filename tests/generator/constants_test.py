@@ -7,7 +7,7 @@ import unittest
 
 from generator import plan
 from generator.library import ROOT
-from generator.model import MAX_K0, MAX_TILE
+from generator.model import CHAINS, MAX_K0, MAX_TILE
 
 _X86_TILE = "arch/x86_64/mmt4d_tile.h"
 
@@ -37,6 +37,11 @@ class ConstantsTest(unittest.TestCase):
         for expected, path, name in _CONSTANTS:
             with self.subTest(name):
                 self.assertEqual(_value(path, name), expected)
+
+    def test_chains_are_those_that_are_measured(self) -> None:
+        text = (ROOT / "bench" / "rounding_loops.h").read_text()
+        found, = re.findall(r"^constexpr int kChains\[\] = \{([0-9, ]+)\};", text, re.MULTILINE)
+        self.assertEqual(tuple(map(int, found.split(","))), CHAINS)
 
 
 if __name__ == "__main__":

@@ -81,7 +81,7 @@ constexpr struct {
      [](const uk_tile_row_t& row) { return uk::on_decoded_lhs_of_row(row) != nullptr; }},
     {"on_decoded_rhs",
      [](const uk_tile_row_t& row) { return uk::on_decoded_rhs_of_row(row) != nullptr; }},
-    {"abreast", [](const uk_tile_row_t& row) { return uk::tile_abreast_of_row(row) != nullptr; }},
+    {"abreast", [](const uk_tile_row_t& row) { return uk::gains_abreast_in_caches(row); }},
 };
 
 // The bits of field 7 that the query reads and that are no level's.

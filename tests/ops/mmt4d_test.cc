@@ -474,14 +474,14 @@ bool takes_decoded_rhs(const uk_tile_row_t& row) {
   return uk::on_decoded_rhs_of_row(row) != nullptr;
 }
 // Of AMX.
-bool walks_by_lhs_panels(const uk_tile_row_t& row) {
+bool transposes_lhs_once(const uk_tile_row_t& row) {
   return takes_decoded_lhs(row) && uk::tile_steps(row) > 1;
 }
 // In front of many long RHS panels.
 bool shares_row_sums(const uk_tile_row_t& row) { return uk::keeps_row_sums(row, 1000, 1000); }
-bool reads_abreast(const uk_tile_row_t& row) { return uk::tile_abreast_of_row(row) != nullptr; }
+bool reads_abreast(const uk_tile_row_t& row) { return uk::gains_abreast_in_caches(row); }
 bool reads_abreast_from_memory(const uk_tile_row_t& row) {
-  return uk::tile_abreast_from_memory_of_row(row) != nullptr;
+  return uk::tile_abreast_of_row(row) != nullptr;
 }
 
 // The level's tiles of the type that have such a form.
@@ -649,7 +649,7 @@ TEST_P(Mmt4dTilesAtLevel, StreamingRhs) {
 CpuData with_abreast_streams(const std::string& isa) {
   const CpuData data = cpu_with({isa, "avx_vnni", "avx512_bf16"});
   EXPECT_TRUE(uk::l3_feeds_tiles(data.data()));
-  EXPECT_EQ(1, uk::least_of_levels(data.data(), &uk::VectorUnit::panels));
+  EXPECT_EQ(1, uk::least_of_levels(data.data(), &uk::VectorUnit::panels_in_turns));
   return data;
 }
 
@@ -816,7 +816,7 @@ TEST_P(Mmt4dOnDecodedLhs, PartsOfK) {
   for (const uk_tile_row_t* row : rows_that(takes_decoded_lhs, GetParam())) {
     const uk_index_t step_bytes = uk::on_decoded_lhs_of_row(*row)->operand.step_bytes;
     const uk_tile_sizes_t tile = {row->m0, row->n0, row->k0};
-    const bool by_lhs_panels = walks_by_lhs_panels(*row);
+    const bool by_lhs_panels = transposes_lhs_once(*row);
     const uk_index_t m = by_lhs_panels ? 2 : lhs_panels(*row);
     const uk_index_t k = uk::kDecodedBytes / step_bytes + 1;
     const uk_index_t n =
@@ -839,7 +839,7 @@ TEST_P(Mmt4dOnDecodedLhs, StreamingRhs) {
   for (const uk_tile_row_t* row : rows_that(takes_decoded_lhs, GetParam())) {
     const bool is_tall = row->m0 > 6;
     tall += is_tall;
-    if (is_tall && tall > 1 && !walks_by_lhs_panels(*row)) continue;
+    if (is_tall && tall > 1 && !transposes_lhs_once(*row)) continue;
     const uk_tile_sizes_t tile = {row->m0, row->n0, row->k0};
     const uk_index_t step_bytes = uk::on_decoded_lhs_of_row(*row)->operand.step_bytes;
     for (const uk_index_t m : {1, 3}) {
@@ -952,7 +952,7 @@ TEST(Mmt4dOnSummedRowsWhereL3Feeds, ManyLhsPanels) {
 
 TEST_P(Mmt4dByLhsPanels, FewSteps) {
   UK_SKIP_WITHOUT_LEVEL(GetParam().isa);
-  for (const uk_tile_row_t* row : rows_that(walks_by_lhs_panels, GetParam())) {
+  for (const uk_tile_row_t* row : rows_that(transposes_lhs_once, GetParam())) {
     check_few_steps(*row);
     if (HasFatalFailure()) return;
   }
@@ -960,7 +960,7 @@ TEST_P(Mmt4dByLhsPanels, FewSteps) {
 
 TEST_P(Mmt4dByLhsPanels, BlocksOfKAndOut) {
   UK_SKIP_WITHOUT_LEVEL(GetParam().isa);
-  for (const uk_tile_row_t* row : rows_that(walks_by_lhs_panels, GetParam())) {
+  for (const uk_tile_row_t* row : rows_that(transposes_lhs_once, GetParam())) {
     check_blocks_of_k_and_out(*row, uk::on_decoded_lhs_of_row(*row)->operand, true);
     if (HasFatalFailure()) return;
   }
@@ -1210,7 +1210,7 @@ INSTANTIATE_TEST_SUITE_P(All, Mmt4dAbreast,
 INSTANTIATE_TEST_SUITE_P(All, Mmt4dOnDecodedLhs,
                          ::testing::ValuesIn(types_with_rows_that(takes_decoded_lhs)), test_name);
 INSTANTIATE_TEST_SUITE_P(All, Mmt4dByLhsPanels,
-                         ::testing::ValuesIn(types_with_rows_that(walks_by_lhs_panels)), test_name);
+                         ::testing::ValuesIn(types_with_rows_that(transposes_lhs_once)), test_name);
 INSTANTIATE_TEST_SUITE_P(All, Mmt4dOnDecodedRhs,
                          ::testing::ValuesIn(types_with_rows_that(takes_decoded_rhs)), test_name);
 #if defined(__x86_64__)

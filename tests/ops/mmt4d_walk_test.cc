@@ -215,7 +215,7 @@ using uk_test::CpuData;
 
 TEST(LeastOfLevels, CountsThoseThatSaySomething) {
   const auto panels = [](const std::vector<std::string>& levels) {
-    return least_of_levels(cpu_with(levels).data(), &VectorUnit::panels);
+    return least_of_levels(cpu_with(levels).data(), &VectorUnit::panels_in_turns);
   };
   EXPECT_EQ(1, panels({"sse2"}));
   EXPECT_EQ(1, panels({"avx512_vnni"}));
@@ -297,7 +297,7 @@ TEST(Mmt4dWalk, PrefetchesForOneRowWhereLoadsDoNotRunAhead) {
   for (const int step_cost : {kCheap, kDear}) {
     Mmt4dWalk walk = few_rows(1, step_cost, 2);  // who reads two panels in turns runs far ahead
     EXPECT_FALSE(calls_of(walk)[0].prefetches);
-    walk.panels = 1;
+    walk.panels_in_turns = 1;
     EXPECT_TRUE(calls_of(walk)[0].prefetches);
     walk.reads_ahead = true;
     EXPECT_EQ(step_cost == kDear, calls_of(walk)[0].prefetches);
@@ -494,6 +494,22 @@ TEST(Mmt4dWalk, TakesAllPartsOfABlockWithOneRhsPanel) {
     ASSERT_EQ(j, tiles.rhs.j);
     ASSERT_EQ(0, tiles.rhs.k);
   }
+}
+
+// Four rows of bytes, the fewest that take a decoded RHS, by a column that takes a whole vector.
+TEST(Mmt4dWalk, HasPlacesForTheSumsOfTheMostPartsOfABlock) {
+  Mmt4dWalk walk = in_parts_of_blocks();
+  walk.m0 = walk.lhs_step_bytes = 4;
+  walk.rhs_step_bytes = 1;
+  walk.n = 3;
+  walk.k = kPanelBytesOfParts / 5;  // one block, as long as may be
+  walk.most_steps = kDecodedPartBytes / 64;
+  uk_index_t most_parts = 0;
+  for (const TilesOfRhs& tiles : groups_of(walk)) {
+    ASSERT_LE((tiles.part + 1) * (tiles.i1 - tiles.i0), kSummedLhsPanels);
+    most_parts = std::max(most_parts, tiles.part + 1);
+  }
+  EXPECT_EQ(ceil_div(walk.k, walk.most_steps), most_parts);
 }
 
 TEST(FetchShare, CoversAllBytesInTurn) {

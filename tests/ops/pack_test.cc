@@ -658,7 +658,7 @@ TEST(PackLargeOddTiles, AreStreamedInWholeLines) {
     const uk::Blocks& blocks = call.plan().blocks;
     SCOPED_TRACE(shape.tile0);
     EXPECT_EQ(uk::BlockOutput::kStreamed, blocks.output);
-    EXPECT_EQ(0, blocks.tiles * shape.tile0 * 4 % uk::kLineBytes);
+    EXPECT_EQ(0, blocks.tiles * shape.tile0 * 4 % kLineBytes);
   }
 }
 #endif

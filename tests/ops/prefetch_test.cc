@@ -40,7 +40,7 @@ struct Lines {
     for_prefetched_lines<kBlocks, kStepBytes, kSteps>(ahead, [&](uintptr_t line) { add(line); });
   }
 };
-static_assert(kCacheLine == 1 << 6, "as Lines reckons");
+static_assert(kLineBytes == 1 << 6, "as Lines reckons");
 
 template <int kBlocks, int kStepBytes, int kPrefetched>
 Lines lines_of(int panels, int steps, const uk_tile_context_t& context) {
@@ -68,15 +68,15 @@ void check_block(bool pages, int steps, int most) {
   const Lines found = lines_of<1, kStepBytes, kPrefetched>(panels, steps, context_of(pages));
   const intptr_t end = static_cast<intptr_t>(panels) * steps * kStepBytes;
   ASSERT_GT(end, 2 * kFirst);
-  for (intptr_t at = kFirst; at + kCacheLine <= end; at += kCacheLine) {
-    const auto line = found.lines.find(at / kCacheLine);
+  for (intptr_t at = kFirst; at + kLineBytes <= end; at += kLineBytes) {
+    const auto line = found.lines.find(at / kLineBytes);
     ASSERT_NE(line, found.lines.end()) << at;
     EXPECT_LE(line->second.count, most) << at;
     EXPECT_LT(line->second.step * kStepBytes + static_cast<intptr_t>(kPrefetchedPage), at);
   }
-  EXPECT_LE(found.lines.rbegin()->first * kCacheLine, end + kFirst);
+  EXPECT_LE(found.lines.rbegin()->first * kLineBytes, end + kFirst);
   if (!pages) {
-    EXPECT_EQ(static_cast<intptr_t>(kPrefetchDistance) / kCacheLine, found.lines.begin()->first);
+    EXPECT_EQ(static_cast<intptr_t>(kPrefetchDistance) / kLineBytes, found.lines.begin()->first);
   }
 }
 
@@ -106,11 +106,11 @@ void check_blocks(bool pages, int steps) {
                " bytes, pages " + std::to_string(pages));
   const Lines found = lines_of<kBlocks, kStepBytes, kStepBytes>(1, steps, context_of(pages));
   const intptr_t bytes = static_cast<intptr_t>(steps) * kStepBytes;
-  for (intptr_t at = bytes; at + kCacheLine <= 2 * bytes; at += kCacheLine) {
-    EXPECT_EQ(1u, found.lines.count(at / kCacheLine)) << at;
+  for (intptr_t at = bytes; at + kLineBytes <= 2 * bytes; at += kLineBytes) {
+    EXPECT_EQ(1u, found.lines.count(at / kLineBytes)) << at;
   }
-  EXPECT_EQ(bytes / kCacheLine, found.lines.begin()->first);
-  EXPECT_LE(found.lines.rbegin()->first, (2 * bytes + kStepBytes) / kCacheLine);
+  EXPECT_EQ(bytes / kLineBytes, found.lines.begin()->first);
+  EXPECT_LE(found.lines.rbegin()->first, (2 * bytes + kStepBytes) / kLineBytes);
 }
 
 TEST(Prefetch, BlocksPrefetchTheNextSteps) {
@@ -126,10 +126,10 @@ TEST(Prefetch, BlocksPrefetchTheNextSteps) {
 }
 
 TEST(Prefetch, FewRowsPrefetchALineOfEachPage) {
-  EXPECT_EQ(2 * kCacheLine, prefetched_bytes(kCacheLine, 1));
-  EXPECT_EQ(2 * kCacheLine, prefetched_bytes(16, 2));
-  EXPECT_EQ(kCacheLine, prefetched_bytes(kCacheLine, 3));
-  EXPECT_EQ(3 * kCacheLine, prefetched_bytes(3 * kCacheLine, 1));
+  EXPECT_EQ(2 * kLineBytes, prefetched_bytes(kLineBytes, 1));
+  EXPECT_EQ(2 * kLineBytes, prefetched_bytes(16, 2));
+  EXPECT_EQ(kLineBytes, prefetched_bytes(kLineBytes, 3));
+  EXPECT_EQ(3 * kLineBytes, prefetched_bytes(3 * kLineBytes, 1));
 }
 
 template <int kBlocks, int kStepBytes>
@@ -150,15 +150,15 @@ TEST(Prefetch, PagesTakeTurns) {
   for (size_t i = 0; i < lines.size(); i += 2) {
     EXPECT_EQ(kPrefetchedPage, lines[i] - lines[i + 1]);
     EXPECT_EQ(0u, lines[i + 1] & kPrefetchedPage);
-    EXPECT_EQ(lines[0] + i / 2 * kCacheLine, lines[i]);
+    EXPECT_EQ(lines[0] + i / 2 * kLineBytes, lines[i]);
   }
   lines = first_lines<2, 128>(context_of(true));
   ASSERT_EQ(4u, lines.size());
   const uintptr_t half = 64 * 128 / 2;
   EXPECT_EQ(kRhs + 2 * half, lines[0]);
   EXPECT_EQ(lines[0] + half, lines[1]);
-  EXPECT_EQ(lines[0] + kCacheLine, lines[2]);
-  EXPECT_EQ(lines[1] + kCacheLine, lines[3]);
+  EXPECT_EQ(lines[0] + kLineBytes, lines[2]);
+  EXPECT_EQ(lines[1] + kLineBytes, lines[3]);
 }
 
 // Several steps, or a part of a tile's columns, go line by line whatever the context says.
@@ -190,7 +190,7 @@ void check_fetch(Start start) {
       found.add_step<kBlocks, kPrefetched>(ahead);
     }
   }
-  for (int line = 0; line < kSteps * kBytes / kCacheLine; ++line) {
+  for (int line = 0; line < kSteps * kBytes / kLineBytes; ++line) {
     EXPECT_EQ(1u, found.lines.count(line)) << line;
   }
   EXPECT_EQ(0, found.lines.begin()->first);

@@ -125,7 +125,7 @@ TEST_P(StackAtLevel, Mmt4d) {
     if (row->op != UK_OP_MMT4D || !has(*row)) continue;
     check_mmt4d(*row, 9, 2, uk::on_decoded_rhs_of_row(*row) ? uk::kDecodedBytes : 0);
     check_mmt4d(*row, 1, 6, uk::on_decoded_lhs_of_row(*row) ? uk::kDecodedBytes : 0);
-    if (uk::tile_abreast_of_row(*row)) check_mmt4d(*row, 1, kPanelsAbreast + 1, 0);
+    if (uk::gains_abreast_in_caches(*row)) check_mmt4d(*row, 1, kPanelsAbreast + 1, 0);
   }
 }
 

@@ -1,4 +1,4 @@
-// What the s8s8s32 tiles of avx512_vnni share, hand-written and generated.
+// The dots of avx512_vnni and the sums of rows, for tiles by hand and generated ones.
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions; see LICENSE.
 #ifndef UKERNEL_ARCH_X86_64_AVX512_VNNI_IDIOMS_H_

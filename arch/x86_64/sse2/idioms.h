@@ -1,5 +1,5 @@
-// 16-bit floats on the x86-64 baseline, which has no instructions for them. A vector of halves has
-// four in its lower 64 bits.
+// 16-bit floats on the x86-64 baseline, which has no instructions for them, and its multiplications
+// and additions as one. A vector of halves has four in its lower 64 bits.
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions; see LICENSE.
 #ifndef UKERNEL_ARCH_X86_64_SSE2_IDIOMS_H_
