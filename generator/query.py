@@ -30,7 +30,7 @@ _STEPS_PER_SUMMED_LANE = 64
 _LINE_BITS = 64 * 8
 _TILE_ROWS, _PER_TILE_PRODUCT, _PER_TILE_OF_COLUMNS, _PER_TILE_OF_ROWS = 16, 19, 23, 8
 _PER_TRANSPOSED_TILE, _PER_TRANSPOSED_TILE_OF_ONE = 82, 70
-_MULTIPLY_ADD_CHAIN, _INTEGER_ADD_CHAIN = 19, 4
+_MULTIPLY_ADD_CHAIN, _INTEGER_ADD_CHAIN, _BF16_DOT_CHAIN = 19, 4, 24
 _ROUNDING_INSTRUCTIONS, _ROUNDING_CHAIN = 8, 160
 
 _LARGE = 1 << 20  # what an unknown size counts as
@@ -165,6 +165,8 @@ def _dot(row: Row, level: Level, wide: bool, decoded: bool) -> _Dot:
             dot.temporaries += BITS[tile.type.rhs] < 8 and not decoded and not level.lhs_by_lane
     elif row.numerics in ("bf16_dot", "bf16_dot_f32acc"):
         dot.k = level.bf16_dot if level.bf16_dot and tile.k0 % level.bf16_dot == 0 else 2
+        if not level.lhs_by_lane:
+            dot.chain = _BF16_DOT_CHAIN
     else:
         dot.instructions = level.fma
         if row.numerics == "round_each_step" and not _sums_f16(row, level):

@@ -236,18 +236,6 @@ Mmt4dWalk walk_of(const uk_mmt4d_params_t& p, const Mmt4dType& type, const uk_ti
   return walk;
 }
 
-// Whether each LHS panel in turn meets the RHS panels, by the walk with the roles exchanged. Where
-// L3 feeds tiles they come in that order anyway, each by a call of its own; exchanged, an LHS panel
-// meets those of an RHS that stays near in one loop, and is fetched if it comes from memory. On Zen
-// 5 ops of K = 32 to 64 took up to a tenth less time, f32 2048x32x2048 a third less. A lone RHS
-// panel meets the LHS panels in one loop as it is. Elsewhere, whether the LHS comes from memory,
-// beyond L3 or as slow as that, and is the larger operand.
-bool walks_by_lhs_panels(const uk_mmt4d_params_t& p, const Mmt4dWalk& walk, bool l3_feeds) {
-  const uk_index_t bytes = p.m * p.k * walk.lhs_step_bytes;
-  if (l3_feeds) return walk.rhs_stays_near() && (p.n > 1 || bytes >= kStreamBytes);
-  return p.m > 1 && bytes >= kStreamBytes && bytes > walk.rhs_bytes();
-}
-
 // With the roles of the operands exchanged: a block of RHS panels stays in L2, and each LHS panel
 // meets it once, decoded for all of them or fetched by the tiles of the panel before. In the other
 // order each block of the LHS came to L2 while nothing was multiplied, and had few RHS panels to
@@ -280,7 +268,7 @@ void for_each_step(const uk_mmt4d_params_t& p, const Mmt4dType& type, const uk_t
   // Tiles that share what is decoded of an RHS panel follow each other.
   const bool l3_feeds =
       !AnyOperands::kDecodesRhs && (p.m > 1 || walk.reads_rhs_once()) && l3_feeds_tiles(p.cpu_data);
-  if (AnyOperands::kByLhsPanels || (!kDecodes && walks_by_lhs_panels(p, walk, l3_feeds))) {
+  if (AnyOperands::kByLhsPanels || (!kDecodes && walk.is_faster_exchanged(l3_feeds))) {
     walk = exchanged(walk, p);
   } else {
     walk.rhs_is_far =

@@ -512,6 +512,52 @@ TEST(Mmt4dWalk, HasPlacesForTheSumsOfTheMostPartsOfABlock) {
   EXPECT_EQ(ceil_div(walk.k, walk.most_steps), most_parts);
 }
 
+// Tiles of `sizes`, elements in `bytes`, sums in four.
+Mmt4dWalk walk_of(uk_index_t m, uk_index_t n, uk_index_t k, const uk_tile_sizes_t& sizes,
+                  uk_index_t bytes) {
+  const uk_index_t step = sizes.k0 * bytes;
+  Mmt4dWalk walk = {m, n, k, sizes.m0, sizes.m0 * step, sizes.n0 * step, true};
+  walk.out_tile_bytes = uk_index_t{sizes.m0} * sizes.n0 * 4;
+  return walk;
+}
+
+// On either side of each bound, by what was measured.
+TEST(Mmt4dWalk, ExchangesRolesWhereThatIsFaster) {
+  constexpr uk_tile_sizes_t kF32 = {14, 32, 1}, kS8 = {14, 32, 4}, kRow = {1, 64, 4};
+  struct Expected {
+    Mmt4dWalk walk;
+    bool where_l3_feeds, elsewhere;
+  };
+  for (const auto& [walk, where_l3_feeds, elsewhere] :
+       {// An RHS that stays near, and panels too long for that.
+        Expected{walk_of(28, 12, 64, kF32, 4), true, false},
+        Expected{walk_of(14, 7, 4096, kF32, 4), false, false},
+        // An LHS from memory that is the larger operand, or is not.
+        Expected{walk_of(147, 30, 1024, kF32, 4), true, true},
+        Expected{walk_of(147, 128, 1024, kF32, 4), false, false},
+        // One RHS panel: the LHS in L3, from memory, and from there in short panels.
+        Expected{walk_of(8, 1, 1024, kF32, 4), false, false},
+        Expected{walk_of(147, 1, 1024, kF32, 4), true, true},
+        Expected{walk_of(14700, 1, 70, kF32, 4), false, true},
+        // Two of them, in panels that are longer than of an RHS that stays near.
+        Expected{walk_of(147, 2, 4096, kF32, 4), true, true},
+        Expected{walk_of(147, 3, 4096, kF32, 4), false, true},
+        Expected{walk_of(147, 2, 8192, kF32, 4), false, true},
+        // Rows one by one: the RHS panel in L1, not in L1, and all of the RHS there.
+        Expected{walk_of(168, 49, 67, kRow, 1), false, false},
+        Expected{walk_of(168, 49, 200, kRow, 1), true, false},
+        Expected{walk_of(168, 2, 67, kRow, 1), true, false},
+        // An RHS from memory: one LHS panel, several, and so long that OUT is not most.
+        Expected{walk_of(1, 8192, 8, kS8, 1), false, false},
+        Expected{walk_of(2, 8192, 8, kS8, 1), true, false},
+        Expected{walk_of(2, 8192, 32, kS8, 1), false, false}}) {
+    SCOPED_TRACE(testing::PrintToString(walk.m) + " by " + testing::PrintToString(walk.n) +
+                 " panels of " + testing::PrintToString(walk.k));
+    EXPECT_EQ(where_l3_feeds, walk.is_faster_exchanged(true));
+    EXPECT_EQ(elsewhere, walk.is_faster_exchanged(false));
+  }
+}
+
 TEST(FetchShare, CoversAllBytesInTurn) {
   for (const uk_index_t bytes : {1, 1000, 64 * 1024}) {
     for (const uk_index_t tiles : {1, 3, 16}) {
