@@ -56,6 +56,9 @@ execute_process(
 if(NOT result MATCHES "^[0-9]+$")  # no exit status, but why there is none
   message(FATAL_ERROR "UK_PYTHON, ${UK_PYTHON}, cannot be run: ${result}")
 elseif(NOT result EQUAL 0)
+  if(NOT error)
+    set(error "UK_PYTHON, ${UK_PYTHON}, ended with ${result} and said nothing.")
+  endif()
   message(FATAL_ERROR "The tiles of UK_GENERATE could not be generated. ${error}")
 elseif(error)  # tiles of another level than UK_EXTRA_TILES asks for
   message(STATUS "${error}")

@@ -262,6 +262,7 @@ _PRECOMPILE_FROM = 4
 _COMPILING, _WRITING = ".uk-compiling-", ".uk-writing-"
 _NAMES = "names"  # in one of an output: those of the files that leave it for there
 _LEFT_AFTER = 24 * 60 * 60  # seconds
+_ANOTHER_CACHE = "; --cache names another place"
 
 
 def _remove_left_behind(cache: Path) -> None:
@@ -283,13 +284,13 @@ def _make_directory(path: Path) -> None:
 
 
 @contextmanager
-def _unfinished(directory: Path, prefix: str) -> Iterator[Path]:
+def _unfinished(directory: Path, prefix: str, advice: str = "") -> Iterator[Path]:
     """For files on their way into the directory, and in it, as what is beside it may be another file system,
     or not ours to write."""
     try:
         made = tempfile.TemporaryDirectory(dir=directory, prefix=prefix)
     except OSError as error:
-        raise OSError(error.errno, error.strerror, str(directory)) from None  # a name that who runs this knows
+        raise RequestError(f"{directory}: {error.strerror}{advice}") from None  # a name that who runs this knows
     with made as name:
         yield Path(name)
 
@@ -349,10 +350,10 @@ class Build:
         try:
             _make_directory(self.options.cache)
         except OSError as error:
-            raise RequestError(f"{error.filename}: {error.strerror}; --cache names another place") from None
+            raise RequestError(f"{error.filename}: {error.strerror}{_ANOTHER_CACHE}") from None
         _remove_left_behind(self.options.cache)
         progress = Progress(len(missing))
-        with _unfinished(self.options.cache, _COMPILING) as scratch:
+        with _unfinished(self.options.cache, _COMPILING, _ANOTHER_CACHE) as scratch:
             pool = ThreadPoolExecutor(self.options.jobs)
             try:
                 headers = {level: pool.submit(self._precompile, scratch, level).result

@@ -19,6 +19,7 @@ _LLVM_NM = re.compile(r"llvm-nm-(\d+)")
 
 _ELF = b"\x7fELF"
 _ELF_64_LITTLE = _ELF + b"\2\1"
+_ELF_RELOCATABLE = b"\1\0"  # of types of files, which programs and shared objects have others of
 _ELF_MACHINES = {"x86_64": b"\x3e\0", "arm_64": b"\xb7\0"}
 _ARCHIVE, _THIN_ARCHIVE = b"!<arch>\n", b"!<thin>\n"
 
@@ -54,8 +55,8 @@ def _members(file: BinaryIO) -> Iterator[bytes]:
 
 
 def find_mismatches(paths: list[str], arch: str) -> list[str]:
-    """A line for each input with code for another architecture. What bitcode is for is not asked, nor
-    what a thin archive names."""
+    """A line for each input with code for another architecture, or that nothing can be linked to any more. What
+    bitcode is for is not asked, nor what a thin archive names."""
     lines = []
     for path in paths:
         with open(path, "rb") as file:
@@ -67,6 +68,8 @@ def find_mismatches(paths: list[str], arch: str) -> list[str]:
                 objects = [] if head.startswith((_THIN_ARCHIVE, *BITCODE_MAGICS)) else [head]
         if any(not o.startswith(_ELF_64_LITTLE) or o[18:20] != _ELF_MACHINES[arch] for o in objects):
             lines.append(f"{path}: it is not 64-bit ELF for {arch}")
+        elif any(o[16:18] != _ELF_RELOCATABLE for o in objects):
+            lines.append(f"{path}: it is no object file, but a program or a shared object")
     return lines
 
 

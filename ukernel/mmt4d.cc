@@ -265,6 +265,8 @@ void for_each_step(const uk_mmt4d_params_t& p, const Mmt4dType& type, const uk_t
   constexpr bool kDecodes = AnyOperands::kDecodesLhs || AnyOperands::kDecodesRhs;
   uk_tile_context_t context = {p.n0};
   Mmt4dWalk walk = walk_of(p, type, row);
+  const bool has_panels_abreast = !kDecodes && p.n >= kPanelsAbreast;
+  walk.has_tile_abreast = has_panels_abreast && gains_abreast_in_caches(row);
   // Tiles that share what is decoded of an RHS panel follow each other.
   const bool l3_feeds =
       !AnyOperands::kDecodesRhs && (p.m > 1 || walk.reads_rhs_once()) && l3_feeds_tiles(p.cpu_data);
@@ -280,18 +282,17 @@ void for_each_step(const uk_mmt4d_params_t& p, const Mmt4dType& type, const uk_t
       walk.panels_in_turns = least_of_levels(p.cpu_data, &VectorUnit::panels_in_turns);
       walk.reads_ahead = cpu_reads_ahead(p.cpu_data);
       walk.l3_is_far = l3_is_far(p.cpu_data);
+      if (has_panels_abreast && walk.streams_abreast()) {
+        walk.has_tile_abreast = tile_abreast_of_row(row) != nullptr;
+      }
       context.prefetches_pages = walk.prefetches_pages();
       context.prefetches_into_l1 = walk.prefetches_into_l1();
     }
   }
   operands.limit(p, type, &walk);
   uk_mmt4d_strided_tile_fn* const tile = operands.tile(row);
-  uk_mmt4d_strided_tile_fn* abreast = nullptr;
-  if (!kDecodes && p.m == 1 && p.n >= kPanelsAbreast &&
-      (walk.streams_abreast() || gains_abreast_in_caches(row))) {
-    abreast = tile_abreast_of_row(row);
-  }
-  walk.has_tile_abreast = abreast != nullptr;
+  uk_mmt4d_strided_tile_fn* const abreast =
+      walk.reads_abreast() ? tile_abreast_of_row(row) : nullptr;
   const Panels lhs = {p.lhs, p.lhs_offset, p.lhs_stride0, uk_index_t{p.m0} * p.k0, type.lhs_bits};
   const Panels rhs = {p.rhs, p.rhs_offset, p.rhs_stride0, uk_index_t{p.n0} * p.k0, type.rhs_bits};
   // A panel of the outer operand meets those of the inner one, one after the other.

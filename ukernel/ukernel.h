@@ -15,9 +15,9 @@
  * keeps no state; none allocates, prints, aborts or changes the floating-point environment beyond
  * its exception flags, but for uk_cpu_detect, which says below what cpuinfo does in it. That
  * environment is taken for the default one wherever floats are computed with, in
- * uk_query_tile_sizes, too; a NaN's sign and payload may be any. The stack grows by at most 48 KiB,
- * in mmt4d by 72 KiB under UNPACK_OUT. On any status but UK_STATUS_OK no output was touched. Where
- * several apply, any one of them is returned.
+ * uk_query_tile_sizes, too; a NaN's sign and payload may be any. The stack of an optimised build
+ * grows by at most 48 KiB, in mmt4d by 72 KiB under UNPACK_OUT. On any status but UK_STATUS_OK no
+ * output was touched. Where several apply, any one of them is returned.
  */
 #ifndef UKERNEL_UKERNEL_H_
 #define UKERNEL_UKERNEL_H_

@@ -725,11 +725,12 @@ class ErrorTest(BuildCase):
                               cwd=library.ROOT, stdin=subprocess.PIPE) as running:
             self.assertEqual(running.wait(timeout=60), 0)  # though its own input has no end yet
 
-    def test_a_cache_that_cannot_be_made(self) -> None:
+    def test_a_cache_that_cannot_be_made_or_written(self) -> None:
         arguments = self.arguments([_GENERATED])
         at = arguments.index("--cache")
-        self.assert_refused("/proc/none: No such file or directory; --cache names another place",
-                            *arguments[:at], *arguments[at + 2:], "--cache", "/proc/none/cache")
+        for cache, named in (("/proc/none/cache", "/proc/none"), ("/proc", "/proc")):
+            self.assert_refused(f"{named}: No such file or directory; --cache names another place",
+                                *arguments[:at], *arguments[at + 2:], "--cache", cache)
 
     def test_who_reads_the_output_stops(self) -> None:
         command = generator_command("tile", "f32f32f32", "64x64x1", "avx2_fma")

@@ -326,6 +326,11 @@ class ConfigureTest(unittest.TestCase):
         self.assertNotEqual(code, 0)
         self.assertIn("UK_PYTHON, /nosuch/python3, cannot be run: No such file or directory", text)
 
+    def test_a_python_that_says_nothing(self) -> None:
+        code, text = self.configure("-DUK_PYTHON=/bin/false")
+        self.assertNotEqual(code, 0)
+        self.assertIn("UK_PYTHON, /bin/false, ended with 1 and said nothing", " ".join(text.split()))
+
     def test_no_python_at_all(self) -> None:
         code, text = self.configure("-DUK_PYTHON=", "-DUK_PYTHON_CANDIDATES=/nosuch/python3")
         self.assertNotEqual(code, 0)

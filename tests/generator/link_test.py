@@ -284,6 +284,16 @@ class RefusalTest(LinkCase):
         self.assert_refused(1, f"{lines}generator: 3 cannot be served; nothing was written",
                             arm, good, narrow, archive)
 
+    def test_inputs_that_are_linked_already(self) -> None:
+        good = self.object([MMT4D.format(4)])
+        shared, program = self.directory / "model.so", self.directory / "program"
+        subprocess.run([COMPILER, "-shared", "-o", shared, "-x", "c++", "/dev/null"], check=True)
+        subprocess.run([COMPILER, "-x", "c++", "-", "-o", program], input=b"int main() {}\n", check=True)
+        subprocess.run(["strip", shared, program], check=True)
+        lines = "".join(f"{path}: it is no object file, but a program or a shared object\n"
+                        for path in (shared, program))
+        self.assert_refused(1, f"{lines}generator: 2 cannot be served; nothing was written", shared, good, program)
+
     def test_names_that_are_no_text(self) -> None:
         path = Path(os.fsdecode(os.fsencode(self.directory) + b"/\xff.o"))
         self.assert_refused(2, "generator: [^\n]+: No such file or directory", path)

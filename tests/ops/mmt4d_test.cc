@@ -749,6 +749,38 @@ TEST_P(Mmt4dAbreast, FewPanels) {
   }
 }
 
+// Each group of RHS panels meets all LHS panels.
+TEST_P(Mmt4dAbreast, SeveralLhsPanels) {
+  UK_SKIP_WITHOUT_LEVEL(GetParam().isa);
+  constexpr int kM = 9, kN = 2 * kPanelsAbreast + 1;
+  for (const uk_tile_row_t* row : rows_that(reads_abreast, GetParam())) {
+    const uk_tile_sizes_t tile = {row->m0, row->n0, row->k0};
+    const std::vector<MatrixSize> matrices = {{kM * tile.m0 - tile.m0 / 2, kN * tile.n0 - 1}};
+    for (const uk_index_t k : {1, 20}) {
+      for (const Strides strides : {Strides::kDense, Strides::kLoose}) {
+        for (const uint32_t accumulate : {0u, UK_MMT4D_ACCUMULATE}) {
+          check({row->flags | accumulate, kM, kN, k, tile, strides, Edge::end, "random"},
+                cpu.data(), matrices);
+          if (HasFatalFailure()) return;
+        }
+      }
+    }
+  }
+}
+
+// Blocks of K, which three RHS panels fill sooner than one.
+TEST_P(Mmt4dAbreast, SeveralLhsPanelsInBlocksOfK) {
+  UK_SKIP_WITHOUT_LEVEL(GetParam().isa);
+  for (const uk_tile_row_t* row : rows_that(reads_abreast, GetParam())) {
+    const uk_tile_sizes_t tile = {row->m0, row->n0, row->k0};
+    const uk_index_t step = lhs_step_bytes(tile) + kPanelsAbreast * rhs_step_bytes(tile);
+    const uk_index_t k = uk::kPanelBytes / step + 20;
+    check({row->flags | UK_MMT4D_ACCUMULATE, 2, kPanelsAbreast + 1, k, tile, Strides::kLoose},
+          cpu.data(), {{2 * tile.m0, (kPanelsAbreast + 1) * tile.n0 - 1}});
+    if (HasFatalFailure()) return;
+  }
+}
+
 // From memory, on a CPU that gains by it.
 TEST_P(Mmt4dAbreast, StreamingRhs) {
   UK_SKIP_WITHOUT_LEVEL(GetParam().isa);
@@ -763,6 +795,21 @@ TEST_P(Mmt4dAbreast, StreamingRhs) {
 }
 
 #if defined(__x86_64__)
+// A few LHS panels where L3 feeds tiles, and panels too long for L2.
+TEST_P(Mmt4dAbreast, FewLhsPanelsWhereL3Feeds) {
+  UK_SKIP_WITHOUT_LEVEL(GetParam().isa);
+  UK_SKIP_WITHOUT_LEVEL("avx_vnni");
+  UK_SKIP_WITHOUT_LEVEL("avx512_bf16");
+  const CpuData data = with_abreast_streams(GetParam().isa);
+  for (const uk_tile_row_t* row : rows_that(reads_abreast, GetParam())) {
+    const uk_tile_sizes_t tile = {row->m0, row->n0, row->k0};
+    const uk_index_t k = uk::kPanelBytes / (lhs_step_bytes(tile) + rhs_step_bytes(tile)) + 1;
+    check({row->flags, 2, kPanelsAbreast + 1, k, tile, Strides::kLoose}, data.data(),
+          {{2 * tile.m0, (kPanelsAbreast + 1) * tile.n0 - 1}});
+    if (HasFatalFailure()) return;
+  }
+}
+
 // Also where a tile has sums enough, on CPUs of the only kind that does so. With rows that are
 // padding, too.
 TEST_P(Mmt4dAbreastFromMemory, StreamingRhs) {

@@ -329,6 +329,45 @@ TEST(Mmt4dWalk, TakesPanelsAbreast) {
   }
 }
 
+// Unless they come from memory, or the tile would do nothing but read.
+TEST(Mmt4dWalk, TakesPanelsAbreastForSeveralLhsPanels) {
+  constexpr uk_index_t kM = 5, kN = 2 * kPanelsAbreast + 1;
+  const Mmt4dWalk walk = abreast({kM, kN, 100, 4, 16, 64, true});
+  const std::vector<TilesOfRhs> groups = groups_of(walk);
+  ASSERT_EQ(3u, groups.size());
+  for (const TilesOfRhs& tiles : groups) {
+    EXPECT_EQ(0, tiles.i0);
+    EXPECT_EQ(kM, tiles.i1);
+    EXPECT_EQ(tiles.rhs.j < kN - 1 ? kPanelsAbreast : 1, tiles.panels);
+  }
+  Mmt4dWalk far = walk, streaming = walk, exchanged = walk, many = walk;
+  far.rhs_is_far = exchanged.exchanged = true;
+  EXPECT_EQ(kPanelsAbreast, groups_of(far)[0].panels);
+  EXPECT_FALSE(fetches_any(far));
+  streaming.n = kStreamBytes / (100 * 64) + 1;
+  EXPECT_EQ(1, groups_of(streaming)[0].panels);
+  EXPECT_EQ(1, groups_of(exchanged)[0].panels);
+  many.m = kStreamBytes / (100 * 16) + 1;
+  for (const bool l3_feeds : {false, true}) EXPECT_FALSE(many.is_faster_exchanged(l3_feeds));
+  for (const uk_index_t k : {100, 200}) {
+    const bool reads = k * 256 > kPanelBytesInL1;
+    EXPECT_EQ(!reads, abreast({kM, kN, k, 1, 4, 256, true}).reads_abreast());
+    EXPECT_TRUE(abreast({kM, kN, k, 2, 8, 256, true}).reads_abreast());
+  }
+}
+
+// K in blocks of which as many RHS panels are in L2; where L3 feeds tiles, a block of the RHS has
+// as many at least.
+TEST(Mmt4dWalk, HasRoomForPanelsAbreast) {
+  for (const bool l3_feeds : {false, true}) {
+    const Mmt4dWalk walk = abreast({2, 5, 9000, 4, 16, 64, true, l3_feeds});
+    ASSERT_FALSE(walk.rhs_stays_near());
+    const TilesOfRhs tiles = groups_of(walk)[0];
+    EXPECT_EQ(kPanelsAbreast, tiles.panels);
+    EXPECT_LE(tiles.rhs.k1 * (16 + kPanelsAbreast * 64), l3_feeds ? kLongPanelBytes : kPanelBytes);
+  }
+}
+
 // From memory where a CPU says that this is sooner, or tiles of one row are far slower than that.
 TEST(Mmt4dWalk, TakesPanelsAbreastWhereNoPrefetchIsMissed) {
   for (const uk_index_t m0 : {1, 4}) {
