@@ -190,7 +190,9 @@ void generic_mmt4d_tile(uint32_t type, const TilePart& out, const void* lhs_pane
 constexpr uk_index_t kRhsBlockBytes = 4 << 20;
 constexpr uk_index_t kLongPanelBytes = 1 << 20;   // an LHS and an RHS panel
 constexpr uk_index_t kPanelBytesInL1 = 44 << 10;  // an RHS panel that meets rows one by one
-constexpr uk_index_t kRowBytesAbreast = 128;      // of a step, for a row to be faster from L2, too
+// Of a step, for tiles of a row to gain by panels abreast that come from L2, and for others, by the
+// row, where they come from memory.
+constexpr uk_index_t kRowBytesAbreast = 128, kStreamedBytesPerRow = 32;
 constexpr uk_index_t kLeastFetchedBytes = 4 << 10;  // of an LHS panel, for those of one RHS panel
 // Elsewhere, panels come from L2: a block of the LHS stays there beside the RHS panel that meets it
 // and the next one, which is on its way. On Emerald Rapids larger ones are slower by up to a tenth,

@@ -154,11 +154,16 @@ struct Mmt4dWalk {
            k * rhs_step_bytes >= kLeastBytesAbreast;
   }
 
-  // Of several LHS panels, the dots of tiles of few sums wait as much as those of one. On Zen 5
-  // tiles of f32, f16, bf16 and s8 by s4 took 0.35 to 0.8 of the time from L1 and L2, and from L3
-  // not more; of a row of 64 f32 and panels too long for L1 up to 1.24 times as long.
-  bool only_reads_from_l2() const {
-    return m0 == 1 && rhs_step_bytes > kRowBytesAbreast && k * rhs_step_bytes > kPanelBytesInL1;
+  // For several LHS panels, dots of tiles of few sums wait as much as for one. On Zen 5 tiles of
+  // f32, f16, bf16 and s8 by s4 took 0.35 to 0.8 of the time from the caches, but a row of 64 f32
+  // by panels too long for L1 up to 1.24 times as long. Panels from memory come to the first LHS
+  // panel without prefetches, and no later to the others: 2 to 16 of them took 0.4 to 0.9 of the
+  // time, by 2x32 and 1x32 of f32, which read most for what they multiply, 1.0 to 1.3 times as
+  // long.
+  bool gains_abreast_for_several() const {
+    if (rhs_streams()) return rhs_step_bytes <= kStreamedBytesPerRow * m0;
+    const bool only_reads = m0 == 1 && rhs_step_bytes > kRowBytesAbreast;
+    return !(only_reads && k * rhs_step_bytes > kPanelBytesInL1);
   }
 
   // One panel that is prefetched may come from memory sooner than several that are not, and nobody
@@ -166,7 +171,7 @@ struct Mmt4dWalk {
   // by more sums.
   bool reads_abreast() const {
     if (!has_tile_abreast || exchanged) return false;
-    if (m > 1) return !rhs_streams() && !only_reads_from_l2();
+    if (m > 1) return gains_abreast_for_several();
     const bool waits_for_tiles = m0 == 1 && keeps_memory_waiting();
     return !rhs_streams() || reads_ahead || waits_for_tiles || reads_far_abreast() ||
            streams_abreast();
@@ -275,8 +280,8 @@ struct Mmt4dWalk {
   // 1.13 to 1.2 times as long with them, and types that are widened 1.2 times as long without; on
   // others nobody measured it.
   bool prefetches() const {
-    const bool is_far = rhs_is_far && !reads_abreast();
-    return (rhs_streams() || is_far) && !runs_ahead() && !waits_for_memory();
+    if (m > 1 && reads_abreast()) return false;
+    return (rhs_streams() || rhs_is_far) && !runs_ahead() && !waits_for_memory();
   }
   bool reads_side_by_side() const {
     return waits_for_memory() && !reads_abreast() && m0 > 1 && can_split_k && most_steps == 0 &&

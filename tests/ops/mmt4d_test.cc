@@ -781,7 +781,7 @@ TEST_P(Mmt4dAbreast, SeveralLhsPanelsInBlocksOfK) {
   }
 }
 
-// From memory, on a CPU that gains by it.
+// From memory, for one LHS panel on a CPU that gains by it, and for two.
 TEST_P(Mmt4dAbreast, StreamingRhs) {
   UK_SKIP_WITHOUT_LEVEL(GetParam().isa);
   CpuData data = cpu;
@@ -789,8 +789,10 @@ TEST_P(Mmt4dAbreast, StreamingRhs) {
   for (const uk_tile_row_t* row : rows_that(reads_abreast, GetParam())) {
     const Request r = {row->flags, {row->m0, row->n0, row->k0}};
     const uk_index_t k = streaming_k(r), n = streaming_n(r) + 2;
-    check({r.flags, 1, n, k, r.tile, Strides::kDense}, data.data());
-    if (HasFatalFailure()) return;
+    for (const uk_index_t m : {1, 2}) {
+      check({r.flags, m, n, k, r.tile, Strides::kDense}, data.data());
+      if (HasFatalFailure()) return;
+    }
   }
 }
 

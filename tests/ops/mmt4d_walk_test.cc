@@ -329,7 +329,7 @@ TEST(Mmt4dWalk, TakesPanelsAbreast) {
   }
 }
 
-// Unless they come from memory, or the tile would do nothing but read.
+// Unless the tile would do little but read.
 TEST(Mmt4dWalk, TakesPanelsAbreastForSeveralLhsPanels) {
   constexpr uk_index_t kM = 5, kN = 2 * kPanelsAbreast + 1;
   const Mmt4dWalk walk = abreast({kM, kN, 100, 4, 16, 64, true});
@@ -345,6 +345,9 @@ TEST(Mmt4dWalk, TakesPanelsAbreastForSeveralLhsPanels) {
   EXPECT_EQ(kPanelsAbreast, groups_of(far)[0].panels);
   EXPECT_FALSE(fetches_any(far));
   streaming.n = kStreamBytes / (100 * 64) + 1;
+  EXPECT_EQ(kPanelsAbreast, groups_of(streaming)[0].panels);
+  EXPECT_FALSE(fetches_any(streaming));
+  streaming.m0 = 1;
   EXPECT_EQ(1, groups_of(streaming)[0].panels);
   EXPECT_EQ(1, groups_of(exchanged)[0].panels);
   many.m = kStreamBytes / (100 * 16) + 1;
