@@ -193,6 +193,10 @@ constexpr uk_index_t kPanelBytesInL1 = 44 << 10;  // an RHS panel that meets row
 // Of a step, for tiles of a row to gain by panels abreast that come from L2, and for others, by the
 // row, where they come from memory.
 constexpr uk_index_t kRowBytesAbreast = 128, kStreamedBytesPerRow = 32;
+// Rows of a tile and of the LHS, and the LHS, for which an RHS is fetched beside the products as on
+// other CPUs.
+constexpr uk_index_t kFewRowsToFetchBeside = 4, kRowsToFetchBeside = 256;
+constexpr uk_index_t kLhsBytesToFetchBeside = 3 << 20;
 constexpr uk_index_t kLeastFetchedBytes = 4 << 10;  // of an LHS panel, for those of one RHS panel
 // Elsewhere, panels come from L2: a block of the LHS stays there beside the RHS panel that meets it
 // and the next one, which is on its way. On Emerald Rapids larger ones are slower by up to a tenth,

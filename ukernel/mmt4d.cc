@@ -275,7 +275,7 @@ void for_each_step(const uk_mmt4d_params_t& p, const Mmt4dType& type, const uk_t
   } else {
     walk.rhs_is_far =
         walk.rhs_bytes() >= kFarBytes && p.m * p.m0 >= kFarRows && l3_is_far(p.cpu_data);
-    walk.l3_feeds = l3_feeds && !walk.rhs_stays_near();
+    walk.l3_feeds = l3_feeds && !walk.rhs_stays_near() && !walk.gains_by_lhs_blocks();
     if (row.function && walk.reads_rhs_once()) {
       const uk_index_t lhs_decoded_for = AnyOperands::kDecodesLhs ? p.n : 0;
       walk.step_cost = tile_step_cost(row, cpu_is_wide(p.cpu_data), {lhs_decoded_for, 0, false});

@@ -564,6 +564,19 @@ Mmt4dWalk walk_of(uk_index_t m, uk_index_t n, uk_index_t k, const uk_tile_sizes_
 }
 
 // On either side of each bound, by what was measured.
+TEST(Mmt4dWalk, HasLhsBlocksWhereTheRhsComesSoonerSo) {
+  constexpr uk_tile_sizes_t kF32 = {14, 32, 1}, kFew = {4, 32, 1};
+  EXPECT_FALSE(walk_of(1, 128, 4096, kF32, 4).gains_by_lhs_blocks());
+  EXPECT_TRUE(walk_of(2, 128, 4096, kF32, 4).gains_by_lhs_blocks());
+  EXPECT_FALSE(walk_of(2, 7, 4096, kF32, 4).gains_by_lhs_blocks());  // not from memory
+  EXPECT_TRUE(walk_of(10, 128, 4096, kF32, 4).gains_by_lhs_blocks());
+  EXPECT_FALSE(walk_of(10, 128, 8192, kF32, 4).gains_by_lhs_blocks());
+  EXPECT_TRUE(walk_of(18, 1024, 512, kF32, 4).gains_by_lhs_blocks());
+  EXPECT_FALSE(walk_of(19, 1024, 512, kF32, 4).gains_by_lhs_blocks());
+  EXPECT_TRUE(walk_of(128, 128, 4096, kFew, 4).gains_by_lhs_blocks());
+}
+
+// On either side of each bound, by what was measured.
 TEST(Mmt4dWalk, ExchangesRolesWhereThatIsFaster) {
   constexpr uk_tile_sizes_t kF32 = {14, 32, 1}, kS8 = {14, 32, 4}, kRow = {1, 64, 4};
   struct Expected {
