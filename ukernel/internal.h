@@ -186,12 +186,12 @@ void generic_mmt4d_tile(uint32_t type, const TilePart& out, const void* lhs_pane
 // for those of a small one.
 // Where L3 feeds tiles, a block of the RHS stays there, and each LHS panel in turn in L2. As large
 // as the LHS, each of its blocks reads which, a block of the RHS need not be. K is whole but where
-// the panels alone would fill L2.
+// the panels alone would fill L2. For few rows an RHS from memory comes as elsewhere (below).
 constexpr uk_index_t kRhsBlockBytes = 4 << 20;
 constexpr uk_index_t kLongPanelBytes = 1 << 20;   // an LHS and an RHS panel
 constexpr uk_index_t kPanelBytesInL1 = 44 << 10;  // an RHS panel that meets rows one by one
-// Of a step, for tiles of a row to gain by panels abreast that come from L2, and for others, by the
-// row, where they come from memory.
+// The most bytes of a step of the RHS for which several LHS panels gain by panels abreast: tiles of
+// one row, from L2; and any, for each of their rows, from memory.
 constexpr uk_index_t kRowBytesAbreast = 128, kStreamedBytesPerRow = 32;
 // Rows of a tile and of the LHS, and the LHS, for which an RHS is fetched beside the products as on
 // other CPUs.

@@ -46,13 +46,14 @@ inline void fetch_share(uintptr_t from, uk_index_t bytes, uk_index_t tiles, uk_i
   context->prefetch_step_bytes = static_cast<uintptr_t>(ceil_div(share, k1));
 }
 
+// What is large in it is UK_INLINE: else it would be a symbol, which other libraries may have, too.
 struct Mmt4dWalk {
   uk_index_t m, n, k;                         // in tiles
   uk_index_t m0;                              // rows of a tile
   uk_index_t lhs_step_bytes, rhs_step_bytes;  // > 0
   bool can_split_k;  // whether the accumulator holds the exact intermediate result
-  // Tiles, as fast as L2 (ukernel/isa.inc), from an RHS that does not stay near; read if m > 1 or
-  // reads_rhs_once().
+  // Tiles, as fast as L2 (ukernel/isa.inc), from an RHS that does not stay near, and not slower
+  // than gains_by_lhs_blocks() says; read if m > 1 or reads_rhs_once().
   bool l3_feeds = false;
   // Read if reads_rhs_once():
   int step_cost = 0;         // quarter cycles of a k step (ukernel/tile_cost.cc)
@@ -68,7 +69,7 @@ struct Mmt4dWalk {
   // The most steps of K and the most LHS panels that make a block, unless 0. Where K can be split,
   // and the latter for m > 1, where L3 does not feed tiles.
   uk_index_t most_steps = 0, most_lhs_panels = 0;
-  // What a tile of OUT takes; 0 if OUT is not to be in blocks, which it is likewise.
+  // What a tile of OUT takes; 0 keeps OUT from being in blocks where most_lhs_panels makes some.
   uk_index_t out_tile_bytes = 0;
   // Whether most_steps make a part of a block: its tiles take all parts with one RHS panel before
   // they meet the next, and find their results in L1 or L2 in between. Where blocks are those of a
@@ -103,10 +104,10 @@ struct Mmt4dWalk {
 
   // Whether each LHS panel in turn should meet the RHS panels, by the walk with the roles
   // exchanged, on a CPU whose L3 feeds tiles or not: if the LHS comes from memory, beyond L3 or as
-  // slow as that, and is the larger operand. Where L3 feeds tiles panels come in that order anyway,
-  // each tile by a call of its own; exchanged, an LHS panel meets those of an RHS that stays near
-  // in one loop, and is fetched if it comes from memory. On Zen 5 ops of K = 32 to 64 took up to a
-  // tenth less time, f32 2048x32x2048 a third less. There, too:
+  // slow as that, and is the larger operand. Where L3 feeds tiles, blocks of one LHS panel would
+  // come in that order, each tile by a call of its own; exchanged, an LHS panel meets those of an
+  // RHS that stays near in one loop, and is fetched if it comes from memory. On Zen 5 ops of K = 32
+  // to 64 took up to a tenth less time, f32 2048x32x2048 a third less. There, too:
   //   - One RHS panel meets the LHS panels in one loop as it is, and the core sees where short ones
   //     lie: f64 6x8 took twice as long where each was fetched by the tile before.
   //   - For one or two RHS panels nearly all that is read is the LHS. Where both panels are longer
@@ -116,15 +117,15 @@ struct Mmt4dWalk {
   //     from L2 for each of these, they took up to twice as long.
   //   - Where OUT is most of what moves, it should be written row by row though the RHS comes from
   //     memory: that took 0.6 to 0.9 of the time.
-  bool is_faster_exchanged(bool on_l3_that_feeds) const {
-    if (m == 1 ? !on_l3_that_feeds : reads_abreast()) return false;
+  UK_INLINE bool is_faster_exchanged(bool on_l3_that_feeds) const {
+    if (m == 1 || reads_abreast()) return false;
     const uk_index_t lhs_panel = k * lhs_step_bytes, rhs_panel = k * rhs_step_bytes;
     const uk_index_t lhs_bytes = m * lhs_panel;
     const bool reads_mostly_lhs = lhs_bytes >= kStreamBytes && lhs_bytes > rhs_bytes();
     if (!on_l3_that_feeds) return reads_mostly_lhs;
     if (n == 1 && (!reads_mostly_lhs || lhs_panel < kLeastFetchedBytes)) return false;
     if (n <= 2 && reads_mostly_lhs) return lhs_panel + rhs_panel <= kLongPanelBytes;
-    if (rhs_streams()) return m > 1 && rhs_panel <= 2 * out_tile_bytes;
+    if (rhs_streams()) return rhs_panel <= 2 * out_tile_bytes;
     const bool panel_stays_in_l1 = rhs_panel <= kPanelBytesInL1 && rhs_bytes() > kPanelBytesInL1;
     if (m0 <= 2 && panel_stays_in_l1 && lhs_bytes < kStreamBytes) return false;
     return rhs_stays_near();
@@ -170,8 +171,8 @@ struct Mmt4dWalk {
   // f32, f16, bf16 and s8 by s4 took 0.35 to 0.8 of the time from the caches, but a row of 64 f32
   // by panels too long for L1 up to 1.24 times as long. Panels from memory come to the first LHS
   // panel without prefetches, and no later to the others: 2 to 16 of them took 0.4 to 0.9 of the
-  // time, by 2x32 and 1x32 of f32, which read most for what they multiply, 1.0 to 1.3 times as
-  // long.
+  // time, but by 2x32 and 1x32 of f32, which read most for what they multiply, 1.0 to 1.3 times as
+  // long; 1x16 took 0.84 and is left out with these.
   bool gains_abreast_for_several() const {
     if (rhs_streams()) return rhs_step_bytes <= kStreamedBytesPerRow * m0;
     const bool only_reads = m0 == 1 && rhs_step_bytes > kRowBytesAbreast;
@@ -181,7 +182,7 @@ struct Mmt4dWalk {
   // One panel that is prefetched may come from memory sooner than several that are not, and nobody
   // measured it where a CPU says nothing; but tiles of one row that are far slower than memory gain
   // by more sums.
-  bool reads_abreast() const {
+  UK_INLINE bool reads_abreast() const {
     if (!has_tile_abreast || exchanged) return false;
     if (m > 1) return gains_abreast_for_several();
     const bool waits_for_tiles = m0 == 1 && keeps_memory_waiting();
@@ -242,7 +243,7 @@ struct Mmt4dWalk {
     uk_index_t m, n, k, k_part;
   };
   template <bool kMayHaveParts>
-  UK_INLINE Block block_of_tiles() const {  // else a symbol that others may have, too
+  UK_INLINE Block block_of_tiles() const {
     const bool rhs_blocks = has_blocks_of_one_lhs_panel(), has_k_parts = kMayHaveParts && has_parts;
     const uk_index_t rhs_panels = reads_abreast() ? kPanelsAbreast : 1;
     Block block = {1, n, larger(k, 1), 0};
@@ -261,6 +262,7 @@ struct Mmt4dWalk {
     if (rhs_blocks) {
       const uk_index_t block_bytes = smaller(m * k * lhs_step_bytes, kRhsBlockBytes);
       block.n = equal_block(n, k * rhs_step_bytes, block_bytes, rhs_panels);
+      if (rhs_panels > 1) block.n = ceil_div(block.n, rhs_panels) * rhs_panels;
     } else {
       const uk_index_t block_bytes = small_l2 ? kLhsBlockBytesInSmallL2 : kLhsBlockBytes;
       block.m = equal_block(m, lhs_step_bytes * block.k, block_bytes);
@@ -291,11 +293,11 @@ struct Mmt4dWalk {
   // long without prefetches, two rows by tiles of one up to 1.4; on Zen 3 f32, f64 and s16 took
   // 1.13 to 1.2 times as long with them, and types that are widened 1.2 times as long without; on
   // others nobody measured it.
-  bool prefetches() const {
+  UK_INLINE bool prefetches() const {
     if (m > 1 && reads_abreast()) return false;
     return (rhs_streams() || rhs_is_far) && !runs_ahead() && !waits_for_memory();
   }
-  bool reads_side_by_side() const {
+  UK_INLINE bool reads_side_by_side() const {
     return waits_for_memory() && !reads_abreast() && m0 > 1 && can_split_k && most_steps == 0 &&
            (mostly_reads() || k * lhs_step_bytes >= kLongLhsBytes);
   }

@@ -65,6 +65,7 @@ double total_cost(const uk_tile_row_t& row, const uint64_t* cpu_data, bool wide,
   const bool from_several = streams && streams_abreast && panel_bytes >= kLeastBytesAbreast;
   const bool waits = row.numerics == UK_NUMERICS_ROUND_EACH_STEP && are_several &&
                      (!streams || from_several) && unit.bytes == 64;
+  // Of more LHS panels, too, but tiles of few sums are not what they should be multiplied by.
   in_op.abreast = (gains || waits) && lhs_panels == 1 && gains_abreast_in_caches(row);
   // On Zen 5, too, where 8x32 took 1.28 to 1.39 times as long as 8x16 from memory. Nearly all tiles
   // of so few sums can take several, but panels of half the width have to be long enough, too.

@@ -27,7 +27,7 @@ void copy_elements(const Place& to, const Place& from, int rows, int columns, in
 }
 
 // Columns of ukernel/isa.inc, at their least: which CPU will run this is not known.
-constexpr int kPanels = 1;
+constexpr int kPanelsInTurns = 1;
 constexpr bool kL3Feeds = false;
 
 constexpr int kMaxTile = 64, kMaxK0 = 16, kMaxBytes = 8;  // of what the generator makes
@@ -142,7 +142,7 @@ void mmt4d_of_memrefs(const Mmt4dTile& tile, const Memref<4>& lhs_memref,
                           tile.out_bytes > 2,
                           kL3Feeds,
                           tile.step_cost,
-                          kPanels};
+                          kPanelsInTurns};
   StridedTiles strided(lhs, rhs, out, k);
   if (!strided.all_dense()) {
     walk.for_all_tiles([&](const TilesOfRhs& tiles) {

@@ -809,6 +809,8 @@ TEST_P(Mmt4dAbreast, FewLhsPanelsWhereL3Feeds) {
     check({row->flags, 2, kPanelsAbreast + 1, k, tile, Strides::kLoose}, data.data(),
           {{2 * tile.m0, (kPanelsAbreast + 1) * tile.n0 - 1}});
     if (HasFatalFailure()) return;
+    check({row->flags, 3, 2 * kPanelsAbreast + 1, k, tile, Strides::kDense}, data.data());
+    if (HasFatalFailure()) return;
   }
 }
 

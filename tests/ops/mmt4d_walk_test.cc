@@ -108,6 +108,8 @@ TEST(Mmt4dWalk, GivesEachTileAllStepsInOrder) {
       abreast(few_rows(1, kSlow, 1)),
       abreast(few_rows(4, kSlow, 1)),
       abreast({1, 2 * kPanelsAbreast + 1, 100, 1, 4, 128, true, false, 0, 1}),
+      abreast({5, 7, 9000, 4, 16, 64, true, false}),
+      abreast({5, 7, 9000, 4, 16, 64, true, true}),
       // Blocks of each kind that do not divide what they cover, and no K at all.
       {37, 41, 5000, 16, 64, 128, true, false, 0, 1},
       {37, 41, 5000, 16, 64, 128, false, false, 0, 1},
@@ -363,11 +365,17 @@ TEST(Mmt4dWalk, TakesPanelsAbreastForSeveralLhsPanels) {
 // as many at least.
 TEST(Mmt4dWalk, HasRoomForPanelsAbreast) {
   for (const bool l3_feeds : {false, true}) {
-    const Mmt4dWalk walk = abreast({2, 5, 9000, 4, 16, 64, true, l3_feeds});
-    ASSERT_FALSE(walk.rhs_stays_near());
-    const TilesOfRhs tiles = groups_of(walk)[0];
-    EXPECT_EQ(kPanelsAbreast, tiles.panels);
-    EXPECT_LE(tiles.rhs.k1 * (16 + kPanelsAbreast * 64), l3_feeds ? kLongPanelBytes : kPanelBytes);
+    for (uk_index_t n = kPanelsAbreast; n <= 12; ++n) {
+      const Mmt4dWalk walk = abreast({2, n, 5000, 4, 16, 64, true, l3_feeds});
+      ASSERT_FALSE(walk.rhs_stays_near());
+      uk_index_t panels_abreast = 0;
+      for (const TilesOfRhs& tiles : groups_of(walk)) {
+        EXPECT_LE(tiles.rhs.k1 * (16 + kPanelsAbreast * 64),
+                  l3_feeds ? kLongPanelBytes : kPanelBytes);
+        if (tiles.i0 == 0 && tiles.rhs.k == 0 && tiles.panels > 1) panels_abreast += tiles.panels;
+      }
+      EXPECT_EQ(n / kPanelsAbreast * kPanelsAbreast, panels_abreast);
+    }
   }
 }
 
