@@ -261,7 +261,7 @@ struct Mmt4dWalk {
     const uk_index_t k_parts = has_k_parts ? ceil_div(block.k, most_steps) : 1;
     if (rhs_blocks) {
       const uk_index_t block_bytes = smaller(m * k * lhs_step_bytes, kRhsBlockBytes);
-      block.n = equal_block(n, k * rhs_step_bytes, block_bytes, rhs_panels);
+      block.n = equal_block(n, k * rhs_step_bytes, block_bytes);
       if (rhs_panels > 1) block.n = ceil_div(block.n, rhs_panels) * rhs_panels;
     } else {
       const uk_index_t block_bytes = small_l2 ? kLhsBlockBytesInSmallL2 : kLhsBlockBytes;
