@@ -231,6 +231,8 @@ Mmt4dWalk walk_of(const uk_mmt4d_params_t& p, const Mmt4dType& type, const uk_ti
                     larger(rhs_step * type.rhs_bits / 8, 1),
                     can_split_k(row)};
   walk.out_tile_bytes = uk_index_t{p.m0} * p.n0 * type.out_bits / 8;
+  const uk_index_t columns = unpacks(p) ? p.out_size1 : p.n * p.m0 * p.n0;
+  walk.out_goes_on = p.out_stride0 > columns && !results_share_sets(p, type);
   walk.tile_steps = tile_steps(row);
   walk.small_l2 = cpu_has_small_l2(p.cpu_data);
   return walk;

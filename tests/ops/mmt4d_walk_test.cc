@@ -621,6 +621,33 @@ TEST(Mmt4dWalk, ExchangesRolesWhereThatIsFaster) {
   }
 }
 
+// On either side of each bound, by what was measured.
+TEST(Mmt4dWalk, WritesNoShortRowsOfOutThatGoOnBeyondTheOp) {
+  constexpr uk_tile_sizes_t kS8 = {16, 32, 4};
+  constexpr uk_index_t kTileBytes = 16 * 32 * 4, kStepBytes = (16 + 32) * 4;
+  constexpr uk_index_t kMostK = kReadPerWritten * kTileBytes / kStepBytes;
+  constexpr uk_index_t kMostN = kShortRowBytes / kTileBytes;
+  const auto writes_rows = [&](uk_index_t n, uk_index_t k, bool out_goes_on) {
+    Mmt4dWalk walk = walk_of(24, n, k, kS8, 1);
+    walk.out_goes_on = out_goes_on;
+    EXPECT_TRUE(walk.rhs_stays_near());
+    EXPECT_FALSE(walk.is_faster_exchanged(false));
+    return walk.is_faster_exchanged(true);
+  };
+  EXPECT_TRUE(writes_rows(6, 16, false));
+  EXPECT_FALSE(writes_rows(6, 16, true));
+  EXPECT_FALSE(writes_rows(6, kMostK, true));
+  EXPECT_TRUE(writes_rows(6, kMostK + 1, true));
+  EXPECT_FALSE(writes_rows(kMostN, 16, true));
+  EXPECT_TRUE(writes_rows(kMostN + 1, 16, true));
+  Mmt4dWalk walk = walk_of(24, 6, 16, kS8, 1);
+  walk.out_goes_on = true;
+  for (const TilesOfRhs& tiles : groups_of(walk)) {
+    EXPECT_EQ(0, tiles.i0);
+    EXPECT_EQ(24, tiles.i1);
+  }
+}
+
 TEST(FetchShare, CoversAllBytesInTurn) {
   for (const uk_index_t bytes : {1, 1000, 64 * 1024}) {
     for (const uk_index_t tiles : {1, 3, 16}) {
