@@ -224,7 +224,6 @@ constexpr uk_index_t kOutPartsBytes = 4 << 20;    // of fewer, so much for all p
 constexpr uk_index_t kDecodedBytes = 32 << 10;    // of an operand's parts of K, in the op's stack
 constexpr uk_index_t kDecodedLhsRows = 32;        // of the LHS panels there, if they are several
 constexpr uk_index_t kDecodedLhsPanels = 8;  // at most, with their sums: four rows or more each
-constexpr uk_index_t kSummedPanels = 8;      // whose sums are kept for tiles on no decoded operand
 constexpr uk_index_t kSummedLhsPanels = 64;  // with their sums there, a vector each
 constexpr uk_index_t kLhsPanelsInSets = 12;  // where the rows of OUT share sets of L2
 constexpr uk_index_t kStreamBytes =

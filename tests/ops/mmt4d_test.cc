@@ -976,8 +976,8 @@ TEST_P(Mmt4dOnSummedRows, StreamingRhs) {
 }
 
 #if defined(__x86_64__)
-// Of a CPU whose L3 feeds tiles, and which decodes no RHS of s8 once: more LHS panels than have
-// their sums kept at a time, each meeting all RHS panels, or a block of them.
+// Of a CPU whose L3 feeds tiles, and which decodes no RHS of s8 once: as many LHS panels as have
+// their sums kept at a time, and more, each meeting all RHS panels or met by one after the other.
 TEST(Mmt4dOnSummedRowsWhereL3Feeds, ManyLhsPanels) {
   UK_SKIP_WITHOUT_LEVEL("avx512_vnni");
   CpuData cpu = level_cpu_data("avx512_vnni");
@@ -990,12 +990,18 @@ TEST(Mmt4dOnSummedRowsWhereL3Feeds, ManyLhsPanels) {
       ASSERT_EQ(row,
                 uk::select_tile(UK_OP_MMT4D, row->flags, tile.m0, tile.n0, tile.k0, cpu.data()));
       ASSERT_TRUE(uk::keeps_row_sums(*row, 9, 16)) << row->symbol;
-      for (const uk_index_t m : {uk_index_t{2}, uk::kSummedPanels, uk::kSummedPanels + 2}) {
-        for (const uk_index_t k : {16, 64}) {
-          check({row->flags, m, 9, k, tile, Strides::kLoose, Edge::end, "random"}, cpu.data());
+      for (const uk_index_t m : {uk_index_t{2}, uk::kSummedLhsPanels, uk::kSummedLhsPanels + 2}) {
+        for (const Strides strides : {Strides::kDense, Strides::kLoose}) {
+          check({row->flags, m, 9, 16, tile, strides, Edge::end, "random"}, cpu.data());
           if (HasFatalFailure()) return;
         }
       }
+      // Long panels from L3: the LHS panels meet one block of the RHS after the other.
+      if (tile.n0 != 32) continue;
+      const uk_index_t step_bits = tile.k0 * (tile.m0 * 8 + tile.n0 * bits_of(tested.type.rhs));
+      const uk_index_t k = 8 * uk::kPanelBytes / step_bits + 1;
+      check({row->flags, 2, 8, k, tile, Strides::kDense, Edge::end, "random"}, cpu.data());
+      if (HasFatalFailure()) return;
     }
   }
 }
