@@ -264,6 +264,8 @@ class BlockShape:
                          _offset(columns, vector_of_panel * p.operand_lanes * p.rhs_unit_bytes))
         parts = self._decode[part:part + 1] if self.reloads_columns else self._decode
         users = sum(steps[0].count("{x}") if steps else self.rows for steps in parts)
+        for step in self._steps_of_all_parts:
+            load = step.format(x=load)
         return [Statement(self._units(vector, part), self._loaded(load, users))]
 
     def _loaded(self, load: str, users: int) -> str:
@@ -289,6 +291,19 @@ class BlockShape:
 
     @cached_property
     def _decode(self) -> tuple[Steps, ...]:
+        """By part, what follows the steps of all parts."""
+        return tuple(steps[len(self._steps_of_all_parts):] for steps in self._whole_decode)
+
+    @cached_property
+    def _steps_of_all_parts(self) -> Steps:
+        """The first step, if all parts have the same, of a vector that is not loaded anew for each. It becomes one
+        instruction with the load: a core has the more loads in sight."""
+        first_steps = {steps[:1] for steps in self._whole_decode}
+        is_shared = self.p.parts > 1 and len(first_steps) == 1 and not self.reloads_columns
+        return first_steps.pop() if is_shared else ()
+
+    @cached_property
+    def _whole_decode(self) -> tuple[Steps, ...]:
         """By part. One row's vectors take turns, for which Clang has no registers if it cannot move all that decodes
         them."""
         if self.plan.reads_decoded:

@@ -350,15 +350,15 @@ def _nibble_primitives(isa: Isa, has_vnni: bool, infix: str, common: dict) -> li
         as_quads = (nibbles("{x}"), nibbles("_mm512_srli_epi32({x}, 4)"))
         decode_cost = Cost(shift=1, any=2)
     else:
-        as_quads = ((masked(flipped, "0x0F0F0F0F"),),
-                    (masked(f"{n.mm}_srli_epi32({flipped}, 4)", "0x0F0F0F0F"),))
+        as_quads = ((flipped, masked("{x}", "0x0F0F0F0F")),
+                    (flipped, masked(f"{n.mm}_srli_epi32({{x}}, 4)", "0x0F0F0F0F")))
         decode_cost = Cost(shift=1, any=3)
     if has_vnni:
         dot = {**n.vnni_dot("dpbusd", infix, "{b}", "{a}"), "registers": 2, "decode_constants": 2}  # masks
         # The high nibbles stay where they are, 16 times as much, if there are sums for them. Not as one VPTERNLOGD each,
         # whose copy of what it overwrites takes as long as another instruction on Zen 4.
-        dot |= {"scaled_decode": ((masked(flipped, "0x0F0F0F0F"),),
-                                  (f"{n.mm}_andnot_{n.si}({n.set1('0x0F0F0F0F')}, {flipped})",)),
+        dot |= {"scaled_decode": ((flipped, masked("{x}", "0x0F0F0F0F")),
+                                  (flipped, f"{n.mm}_andnot_{n.si}({n.set1('0x0F0F0F0F')}, {{x}})")),
                 "scaled_decode_cost": Cost(any=3), "scaled_bits": (0, 4),
                 "scale_back": f"{n.mm}_srai_epi32({{sum}}, {{bits}})"}
     else:
