@@ -403,7 +403,7 @@ def _cost_in_parts(row: Row, wide: bool, in_op: TileInOp, least_parts: int) -> i
                 + _PER_INSTRUCTION * dots * dot.row_sum_instructions)
 
     if abreast:
-        return cost_of_blocks(False) // panels
+        return -(-cost_of_blocks(False) // panels)
     counts_order = orders_nibbles and dots_nibbles_at_once
     columns_staging = (_PER_ORDERED_VECTOR if counts_order else _PER_STAGED_VECTOR) * vectors * dots
     if decoded_for:
@@ -458,15 +458,19 @@ def _order(row: Row, arch: str, cpu: str, m: int, n: int, k: int) -> tuple:
     gains = 0 < m <= _FEW_ROWS and are_several and _READS_AHEAD in level_of_cpu(arch, cpu)
     panel_bytes = tiles(k, tile.k0) * rhs_bytes
     from_several = streams and _streams_abreast(arch, cpu) and panel_bytes >= _LEAST_BYTES_ABREAST
-    waits = (row.numerics == "round_each_step" and are_several and (not streams or from_several)
-             and level.vector_bytes == 64)
+    rounds = row.numerics == "round_each_step"
+    waits = (are_several and level.vector_bytes == 64
+             and (rounds and from_several if streams else rounds or _streams_abreast(arch, cpu)))
     abreast = (gains or waits) and lhs_panels == 1 and reads_abreast(row)
     sums = tile.m0 * -(-tile.n0 * max(BITS[tile.type.out], 32) // (8 * level.vector_bytes))
     can_take_several = lhs_panels == 1 and are_several and level.vector_bytes == 64 and sums <= MOST_SUMS_ABREAST
     is_alone = ((gains and not abreast)
                 or (from_several and not can_take_several and panel_bytes >= 2 * _LEAST_BYTES_ABREAST))
-    step = step_cost(row, is_wide(arch, cpu), TileInOp(rhs_panels if decodes_lhs else 0,
-                                                       lhs_panels if decodes_rhs else 0, abreast))
+    step: float = step_cost(row, is_wide(arch, cpu), TileInOp(rhs_panels if decodes_lhs else 0,
+                                                              lhs_panels if decodes_rhs else 0, abreast))
+    if abreast and _streams_abreast(arch, cpu) and not streams:
+        alone = step_cost(row, is_wide(arch, cpu), TileInOp())
+        step += (alone - step) * float(rhs_panels % PANELS_ABREAST) / float(rhs_panels)
     mostly_pads = level.tile_steps > 1 and 0 < m <= _FEW_ROWS_OF_TILES
     step *= (_SLOW if _is_slow(row, level_of_cpu(arch, cpu)) else 1) * (_MOSTLY_PADDING if mostly_pads else 1)
     is_f64_of_avx2 = tile.type.out == "f64" and level.vector_bytes == 32

@@ -59,12 +59,15 @@ double total_cost(const uk_tile_row_t& row, const uint64_t* cpu_data, bool wide,
   // Where sums are rounded each step, which takes longest, in the caches of any CPU: of a few rows
   // by K x N = 256 x 256 f16 4x32 took 1.03 to 1.2 times as long as 4x16 (Zen 4, Zen 5, Cascade
   // Lake), bf16 1x64 1.16 to 1.25 times as long as 2x16 (Zen 4, Zen 5), and 1.06 to 1.65 times as
-  // long as 4x16 (these and Emerald Rapids).
+  // long as 4x16 (these and Emerald Rapids). Others in the caches of Zen 5: for 5 and 6 rows 8x32
+  // took 1.1 to 1.35 times as long as 6x16, for 4 of bf16 and of s16 by u4 4x32 1.12 to 1.35 times
+  // as long as 4x16.
   const VectorUnit& unit = vector_unit_of_row(row);
   const double panel_bytes = steps * bytes;
   const bool from_several = streams && streams_abreast && panel_bytes >= kLeastBytesAbreast;
-  const bool waits = row.numerics == UK_NUMERICS_ROUND_EACH_STEP && are_several &&
-                     (!streams || from_several) && unit.bytes == 64;
+  const bool rounds = row.numerics == UK_NUMERICS_ROUND_EACH_STEP;
+  const bool waits = are_several && unit.bytes == 64 &&
+                     (streams ? rounds && from_several : rounds || streams_abreast);
   // Of more LHS panels, too, but tiles of few sums are not what they should be multiplied by.
   in_op.abreast = (gains || waits) && lhs_panels == 1 && gains_abreast_in_caches(row);
   // On Zen 5, too, where 8x32 took 1.28 to 1.39 times as long as 8x16 from memory. Nearly all tiles
@@ -75,8 +78,14 @@ double total_cost(const uk_tile_row_t& row, const uint64_t* cpu_data, bool wide,
       lhs_panels == 1 && are_several && unit.bytes == 64 && sums <= kMostSumsAbreast;
   const bool is_alone = (gains && !in_op.abreast) || (from_several && !can_take_several &&
                                                       panel_bytes >= 2 * kLeastBytesAbreast);
-  const double step = tile_step_cost(row, wide, in_op) * (row_is_slow(row, cpu_data) ? kSlow : 1) *
-                      (mostly_pads ? kMostlyPadding : 1);
+  double step = tile_step_cost(row, wide, in_op);
+  // The last one or two panels come by themselves. On other CPUs nobody measured what that costs.
+  if (in_op.abreast && streams_abreast && !streams) {
+    const double alone = tile_step_cost(row, wide);
+    const double last_panels = static_cast<double>(rhs_panels % kPanelsAbreast);
+    step += (alone - step) * last_panels / static_cast<double>(rhs_panels);
+  }
+  step *= (row_is_slow(row, cpu_data) ? kSlow : 1) * (mostly_pads ? kMostlyPadding : 1);
   const double read = bytes / kMemoryBytes * (is_alone ? kAlone : 1);
   const double reading = streams ? read : 0;
   const double first = step > reading ? step + reading * kLeftOver : reading + step * kLeftOver;

@@ -201,7 +201,7 @@ class Step {
 
   int cost() const {
     if (unit_.tile_steps > 0) return cost_of_tiles();
-    if (panels_ > 1) return cost_of_blocks(false) / panels_;
+    if (panels_ > 1) return ceil_div(cost_of_blocks(false), panels_);
     if (in_op_.rhs_decoded_for > 0) {
       const uk_index_t staging = columns_staging() / (2 * in_op_.rhs_decoded_for);
       return cost_of_blocks(true) + static_cast<int>(staging);

@@ -297,6 +297,33 @@ TEST(QueryFromMemory, EightRowsHaveFewSumsOnLongPanels) {
   }
 }
 
+// In the caches tiles of few sums take several panels at once, if there are several.
+TEST(QueryInCaches, FewRowsHaveFewSumsOnSeveralPanels) {
+  const CpuData cpu = cpu_with({"avx512_bf16", "avx_vnni"}), other = cpu_with({"avx512_bf16"});
+  struct {
+    const CpuData& cpu;
+    uint32_t type;
+    uk_index_t m, n;
+    uk_tile_sizes_t sizes;
+  } const expected[] = {
+      {cpu, UK_MMT4D_TYPE_F32F32F32, 6, 256, {6, 16, 1}},
+      {cpu, UK_MMT4D_TYPE_F32F32F32, 6, 48, {6, 16, 1}},
+      {cpu, UK_MMT4D_TYPE_F32F32F32, 6, 32, {8, 32, 1}},
+      {other, UK_MMT4D_TYPE_F32F32F32, 6, 256, {8, 32, 1}},
+      {cpu, UK_MMT4D_TYPE_BF16BF16F32, 4, 256, {4, 16, 2}},
+      {other, UK_MMT4D_TYPE_BF16BF16F32, 4, 256, {4, 32, 2}},
+      // The last panel of four would wait for one dot after the other.
+      {cpu, UK_MMT4D_TYPE_F32F32F32, 4, 64, {4, 32, 1}},
+      {cpu, UK_MMT4D_TYPE_F32F32F32, 4, 48, {4, 16, 1}},
+  };
+  for (const auto& e : expected) {
+    uk_tile_sizes_t sizes = kUntouched;
+    ASSERT_EQ(UK_STATUS_OK,
+              uk_query_tile_sizes(e.type, e.m, e.n, 256, nullptr, e.cpu.data(), &sizes));
+    EXPECT_TRUE(sizes == e.sizes) << text(sizes) << " for " << e.m << " x " << e.n;
+  }
+}
+
 // AMX multiplies 16 rows at a time. Of few rows most would be padding.
 TEST(QueryAmx, IsForMoreThanAFewRows) {
   for (const auto& [isa, type, k0] : {std::make_tuple("amx_int8", UK_MMT4D_TYPE_S8S8S32, 4),
