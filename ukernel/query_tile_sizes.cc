@@ -27,6 +27,10 @@ constexpr double kTall = 1.125;
 // 1x16, 4x16 up to 1.5 times as long as 4x8.
 constexpr uk_index_t kFewRows = 4;
 constexpr double kAlone = 1.375;
+// Where sums are rounded each step, more LHS panels by such tiles, in the caches of Zen 5: 9 to 12
+// rows of bf16 took 1.15 to 1.35 times as long by 8x16 as by 4x16, of f16 1.2 to 1.5 times by 4x32;
+// but 8 rows of f16 1.1 to 1.2 times as long by 4x16 as by 8x32.
+constexpr double kOfSeveral = 1.25;
 // What is shorter, multiplying or reading from memory, goes on beside the other but for such a
 // part.
 constexpr double kLeftOver = 0.125;
@@ -68,8 +72,9 @@ double total_cost(const uk_tile_row_t& row, const uint64_t* cpu_data, bool wide,
   const bool rounds = row.numerics == UK_NUMERICS_ROUND_EACH_STEP;
   const bool waits = are_several && unit.bytes == 64 &&
                      (streams ? rounds && from_several : rounds || streams_abreast);
-  // Of more LHS panels, too, but tiles of few sums are not what they should be multiplied by.
-  in_op.abreast = (gains || waits) && lhs_panels == 1 && gains_abreast_in_caches(row);
+  // Of more LHS panels, too, but other tiles of few sums are not what they should be multiplied by.
+  const bool are_few = lhs_panels == 1 || (rounds && streams_abreast && !streams);
+  in_op.abreast = (gains || waits) && are_few && gains_abreast_in_caches(row);
   // On Zen 5, too, where 8x32 took 1.28 to 1.39 times as long as 8x16 from memory. Nearly all tiles
   // of so few sums can take several, but panels of half the width have to be long enough, too.
   const uk_index_t sums =
@@ -85,6 +90,7 @@ double total_cost(const uk_tile_row_t& row, const uint64_t* cpu_data, bool wide,
     const double last_panels = static_cast<double>(rhs_panels % kPanelsAbreast);
     step += (alone - step) * last_panels / static_cast<double>(rhs_panels);
   }
+  if (in_op.abreast && lhs_panels > 1) step *= kOfSeveral;
   step *= (row_is_slow(row, cpu_data) ? kSlow : 1) * (mostly_pads ? kMostlyPadding : 1);
   const double read = bytes / kMemoryBytes * (is_alone ? kAlone : 1);
   const double reading = streams ? read : 0;

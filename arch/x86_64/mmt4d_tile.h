@@ -582,11 +582,18 @@ UK_INLINE void blocks(char* out, uk_index_t row_bytes, const char* lhs, const ch
 // Bytes of the LHS that are staged at a time for several blocks.
 constexpr int kStagedBytes = 8 << 10;
 
-// A tile of several blocks whose LHS is staged: once for all of them, some steps at a time. In
-// between the results wait in OUT, or on the stack if OUT would round them.
+// What so many bytes of rows take where they are staged, if they are.
+template <class P>
+constexpr int stage_size(int bytes) {
+  if constexpr (P::kStagesLhs) return bytes + P::kStageSlack;
+  return 1;
+}
+
+// A tile of several blocks that run on some steps at a time, for which an LHS that is staged is
+// staged once. In between the results wait in OUT, or on the stack if OUT would round them.
 template <class P, int M0, int N0, int kBlocks>
-UK_INLINE void staged_blocks(char* out, uk_index_t row_bytes, const char* lhs, const char* rhs,
-                             uk_index_t k1, uint32_t flags, uk_tile_context_t context) {
+UK_INLINE void blocks_in_turns(char* out, uk_index_t row_bytes, const char* lhs, const char* rhs,
+                               uk_index_t k1, uint32_t flags, uk_tile_context_t context) {
   constexpr int kStride = M0 * P::kRowBytes, kRhsStep = N0 * P::kRhsBytes;
   constexpr int kSteps = kStagedBytes / kStride, kVectors = N0 / P::kLanes;
   constexpr int kOutVector = P::kLanes * P::kOutBytes, kAccBytes = sizeof(typename P::Acc);
@@ -594,7 +601,7 @@ UK_INLINE void staged_blocks(char* out, uk_index_t row_bytes, const char* lhs, c
   constexpr bool kOutHoldsAccs = kOutVector == kAccBytes;
   static_assert(kSteps > 0, "a step fits");
   static_assert(!P::kSumsRows, "the sums of a part would be subtracted in the next ones too");
-  alignas(64) char staged[kSteps * kStride + P::kStageSlack];
+  alignas(64) char staged[stage_size<P>(kSteps * kStride)];
   alignas(64) char accs[kOutHoldsAccs ? 1 : M0 * kAccRow];
   const auto for_each_vector = [&](auto convert) UK_INLINE_LAMBDA {
     for (int i = 0; i < M0; ++i) {
@@ -608,13 +615,13 @@ UK_INLINE void staged_blocks(char* out, uk_index_t row_bytes, const char* lhs, c
                         UK_INLINE_LAMBDA { Staged<P>::store_out(acc, P::load_out(in)); });
   }
   const uk_index_t shared = steps_at_a_time<kRhsStep>(k1, flags, context);
-  const uk_index_t most = shared < kSteps ? shared : kSteps;
+  const uk_index_t most = P::kStagesLhs && kSteps < shared ? kSteps : shared;
   do {
     const uk_index_t steps = k1 < most ? k1 : most;
-    P::stage_lhs(staged, lhs, static_cast<int>(steps) * M0);
-    blocks<Staged<P>, M0, N0, kBlocks, true>(kOutHoldsAccs ? out : accs,
-                                             kOutHoldsAccs ? row_bytes : kAccRow, staged, rhs,
-                                             steps, flags, context, nullptr);
+    if constexpr (P::kStagesLhs) P::stage_lhs(staged, lhs, static_cast<int>(steps) * M0);
+    blocks<Staged<P>, M0, N0, kBlocks, true>(
+        kOutHoldsAccs ? out : accs, kOutHoldsAccs ? row_bytes : kAccRow,
+        P::kStagesLhs ? staged : lhs, rhs, steps, flags, context, nullptr);
     context.prefetch_from += static_cast<uintptr_t>(steps) * context.prefetch_step_bytes;
     lhs += steps * M0 * P::kLhsBytes;
     rhs += steps * kRhsStep;
@@ -647,15 +654,16 @@ UK_INLINE void tile_of_blocks(void* out, const void* lhs, const void* rhs, uk_in
   static_assert(P::kStagesLhs || P::kRowBytes == P::kLhsBytes, "rows are broadcast as they lie");
   constexpr int kBlocks = uk::block_count(P::kRegisters - P::kTemporaries, M0, N0 / P::kLanes);
   const uk_index_t row_bytes = context.out_stride * P::kOutBytes;
-  if constexpr (P::kStagesLhs && kBlocks > 1) {
-    staged_blocks<P, M0, N0, kBlocks>(static_cast<char*>(out), row_bytes,
-                                      static_cast<const char*>(lhs), static_cast<const char*>(rhs),
-                                      k1, flags, context);
-    return;
+  constexpr bool kOutHoldsAccs = sizeof(typename P::Acc) == P::kLanes * P::kOutBytes;
+  if constexpr (kBlocks > 1 && (P::kStagesLhs || !kOutHoldsAccs)) {
+    // Rows that are broadcast as they lie are read in one go where all of the panel is at hand.
+    if (P::kStagesLhs || steps_at_a_time<N0 * P::kRhsBytes>(k1, flags, context) < k1) {
+      return blocks_in_turns<P, M0, N0, kBlocks>(static_cast<char*>(out), row_bytes,
+                                                 static_cast<const char*>(lhs),
+                                                 static_cast<const char*>(rhs), k1, flags, context);
+    }
   }
-  // Rows that are broadcast as they lie need no stage to wait in: these blocks run on few steps at
-  // a time only where OUT holds what accumulators hold.
-  constexpr bool kShare = kBlocks > 1 && sizeof(typename P::Acc) == P::kLanes * P::kOutBytes;
+  constexpr bool kShare = kBlocks > 1 && kOutHoldsAccs;
   if constexpr (knows_sums<P>()) {
     // All steps at once, apart from what prefetches, and with flags of which compilers see whether
     // it does: tiles of 16 steps took 2 % longer in one loop over parts.

@@ -312,6 +312,11 @@ TEST(QueryInCaches, FewRowsHaveFewSumsOnSeveralPanels) {
       {other, UK_MMT4D_TYPE_F32F32F32, 6, 256, {8, 32, 1}},
       {cpu, UK_MMT4D_TYPE_BF16BF16F32, 4, 256, {4, 16, 2}},
       {other, UK_MMT4D_TYPE_BF16BF16F32, 4, 256, {4, 32, 2}},
+      // Where sums are rounded each step, of more LHS panels, too.
+      {cpu, UK_MMT4D_TYPE_BF16BF16BF16, 12, 256, {4, 16, 1}},
+      {other, UK_MMT4D_TYPE_BF16BF16BF16, 12, 256, {8, 16, 1}},
+      {cpu, UK_MMT4D_TYPE_BF16BF16BF16, 8, 256, {8, 16, 1}},
+      {cpu, UK_MMT4D_TYPE_F16F16F16, 8, 256, {8, 32, 1}},
       // The last panel of four would wait for one dot after the other.
       {cpu, UK_MMT4D_TYPE_F32F32F32, 4, 64, {4, 32, 1}},
       {cpu, UK_MMT4D_TYPE_F32F32F32, 4, 48, {4, 16, 1}},
