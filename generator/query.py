@@ -463,10 +463,11 @@ def _order(row: Row, arch: str, cpu: str, m: int, n: int, k: int) -> tuple:
              and (rounds and from_several if streams else rounds or _streams_abreast(arch, cpu)))
     are_few = lhs_panels == 1 or (rounds and _streams_abreast(arch, cpu) and not streams)
     abreast = (gains or waits) and are_few and reads_abreast(row)
-    sums = tile.m0 * -(-tile.n0 * max(BITS[tile.type.out], 32) // (8 * level.vector_bytes))
-    can_take_several = lhs_panels == 1 and are_several and level.vector_bytes == 64 and sums <= MOST_SUMS_ABREAST
+    vectors = -(-tile.n0 * max(BITS[tile.type.out], 32) // (8 * level.vector_bytes))
+    can_take_several = (lhs_panels == 1 and are_several and level.vector_bytes == 64
+                        and tile.m0 * vectors <= MOST_SUMS_ABREAST)
     is_alone = ((gains and not abreast)
-                or (from_several and not can_take_several and panel_bytes >= 2 * _LEAST_BYTES_ABREAST))
+                or (from_several and not can_take_several and panel_bytes >= vectors * _LEAST_BYTES_ABREAST))
     step: float = step_cost(row, is_wide(arch, cpu), TileInOp(rhs_panels if decodes_lhs else 0,
                                                               lhs_panels if decodes_rhs else 0, abreast))
     if abreast and _streams_abreast(arch, cpu) and not streams:

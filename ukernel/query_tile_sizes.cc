@@ -76,13 +76,16 @@ double total_cost(const uk_tile_row_t& row, const uint64_t* cpu_data, bool wide,
   const bool are_few = lhs_panels == 1 || (rounds && streams_abreast && !streams);
   in_op.abreast = (gains || waits) && are_few && gains_abreast_in_caches(row);
   // On Zen 5, too, where 8x32 took 1.28 to 1.39 times as long as 8x16 from memory. Nearly all tiles
-  // of so few sums can take several, but panels of half the width have to be long enough, too.
-  const uk_index_t sums =
-      row.m0 * ceil_div(uk_index_t{row.n0} * larger(type.out_bits, 32), 8 * unit.bytes);
+  // of so few sums can take several, but panels of one vector have to be long enough, too.So 16x16
+  // is no better than tiles of 32 columns: 9 rows of bytes, with K = 4096, took 1.5 to 1.8 times as
+  // long by it as by 9x32, 13 rows 1.35 times as long as by 13x32.
+  const uk_index_t vectors =
+      ceil_div(uk_index_t{row.n0} * larger(type.out_bits, 32), 8 * unit.bytes);
   const bool can_take_several =
-      lhs_panels == 1 && are_several && unit.bytes == 64 && sums <= kMostSumsAbreast;
-  const bool is_alone = (gains && !in_op.abreast) || (from_several && !can_take_several &&
-                                                      panel_bytes >= 2 * kLeastBytesAbreast);
+      lhs_panels == 1 && are_several && unit.bytes == 64 && row.m0 * vectors <= kMostSumsAbreast;
+  const bool is_alone = (gains && !in_op.abreast) ||
+                        (from_several && !can_take_several &&
+                         panel_bytes >= static_cast<double>(vectors * kLeastBytesAbreast));
   double step = tile_step_cost(row, wide, in_op);
   // The last one or two panels come by themselves. On other CPUs nobody measured what that costs.
   if (in_op.abreast && streams_abreast && !streams) {

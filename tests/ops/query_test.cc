@@ -297,6 +297,19 @@ TEST(QueryFromMemory, EightRowsHaveFewSumsOnLongPanels) {
   }
 }
 
+// Whether their panels are as long as those of few sums would have to be or not.
+TEST(QueryFromMemory, MoreRowsDoNotHavePanelsOfOneVector) {
+  const CpuData cpu = cpu_with({"avx512_bf16", "avx512_vnni", "avx_vnni"});
+  for (const uk_index_t k : {1024, 2048, 4096, 8192}) {
+    for (const int32_t m : {9, 13}) {
+      uk_tile_sizes_t sizes = kUntouched;
+      ASSERT_EQ(UK_STATUS_OK, uk_query_tile_sizes(UK_MMT4D_TYPE_U8S8S32, m, (16 << 20) / k, k,
+                                                  nullptr, cpu.data(), &sizes));
+      EXPECT_TRUE(sizes == (uk_tile_sizes_t{m, 32, 4})) << text(sizes) << " for K = " << k;
+    }
+  }
+}
+
 // In the caches tiles of few sums take several panels at once, if there are several.
 TEST(QueryInCaches, FewRowsHaveFewSumsOnSeveralPanels) {
   const CpuData cpu = cpu_with({"avx512_bf16", "avx_vnni"}), other = cpu_with({"avx512_bf16"});
