@@ -37,7 +37,8 @@ constexpr int prefetched_bytes(int step_bytes, int rows) {
 
 // Of several blocks each runs through the whole panel. If the first alone prefetched, the memory
 // would idle while the others run. So all blocks run on few steps at a time, which stay in L1, add
-// to OUT, and each brings its part of as many steps behind these; 16x32x1 of f32, in two blocks:
+// to OUT, or to what waits for it on the stack, and each brings its part of as many steps behind
+// these; 16x32x1 of f32, in two blocks:
 //
 //   block 0, rows 0 ... 7    reads steps 0 ... 63, prefetches 64 ... 95
 //   block 1, rows 8 ... 15   reads steps 0 ... 63, prefetches 96 ... 127

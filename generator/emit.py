@@ -297,10 +297,13 @@ class BlockShape:
     @cached_property
     def _steps_of_all_parts(self) -> Steps:
         """The first step, if all parts have the same, of a vector that is not loaded anew for each. It becomes one
-        instruction with the load: a core has the more loads in sight."""
+        instruction with the load, so that a core has more loads in sight."""
         first_steps = {steps[:1] for steps in self._whole_decode}
-        is_shared = self.p.parts > 1 and len(first_steps) == 1 and not self.reloads_columns
-        return first_steps.pop() if is_shared else ()
+        if self.p.parts == 1 or len(first_steps) > 1 or self.reloads_columns:
+            return ()
+        shared = first_steps.pop()
+        assert all(step.count("{x}") == 1 for step in shared), "else it would be loaded twice"
+        return shared
 
     @cached_property
     def _whole_decode(self) -> tuple[Steps, ...]:

@@ -198,9 +198,10 @@ constexpr uk_index_t kRowBytesAbreast = 128, kStreamedBytesPerRow = 32;
 constexpr uk_index_t kFewRowsToFetchBeside = 4, kRowsToFetchBeside = 256;
 constexpr uk_index_t kLhsBytesToFetchBeside = 3 << 20;
 constexpr uk_index_t kLeastFetchedBytes = 4 << 10;  // of an LHS panel, for those of one RHS panel
-// Of OUT: the longest row of an op that is not to be written at once, where rows go on beyond it
-// and tiles read at most so many times as much as they write. With twice as long ones two CPUs
-// gained nothing, and one took 1.1 times as long; with more to read neither gained.
+// The longest row of tiles of an op that is written down the columns of tiles, not row by row,
+// where OUT's rows go on beyond the op's; and how many times as much as they write its tiles may
+// read. With twice as long rows two CPUs gained nothing, and a single one took 1.1 times as long;
+// with more to read neither gained.
 constexpr uk_index_t kShortRowBytes = 64 << 10, kReadPerWritten = 12;
 // Elsewhere, panels come from L2: a block of the LHS stays there beside the RHS panel that meets it
 // and the next one, which is on its way. On Emerald Rapids larger ones are slower by up to a tenth,

@@ -10,8 +10,6 @@
 namespace uk {
 namespace {
 
-bool unpacks(const uk_mmt4d_params_t& p) { return (p.flags & UK_MMT4D_UNPACK_OUT) != 0; }
-
 // All that does not concern the buffers. On success *row is the row to use.
 uk_status_t check_shape(const uk_mmt4d_params_t& p, const Mmt4dType** type,
                         const uk_tile_row_t** row) {
@@ -63,12 +61,6 @@ uk_status_t check_buffers(const uk_mmt4d_params_t& p, const Mmt4dType& type) {
     return UK_STATUS_OVERLAP;
   }
   return UK_STATUS_OK;
-}
-
-// Whether results that wait for their next part of K push each other out of L2, being in rows of a
-// matrix that share sets of it.
-bool results_share_sets(const uk_mmt4d_params_t& p, const Mmt4dType& type) {
-  return unpacks(p) && p.out_stride0 * type.out_bits / 8 % kSetsBytes == 0;
 }
 
 // What a tile function is called with for one block of K of one tile, or of several abreast, but
@@ -226,8 +218,7 @@ Mmt4dWalk walk_of(const uk_mmt4d_params_t& p, const Mmt4dType& type, const uk_ti
                     larger(rhs_step * type.rhs_bits / 8, 1),
                     can_split_k(row)};
   walk.out_tile_bytes = uk_index_t{p.m0} * p.n0 * type.out_bits / 8;
-  const uk_index_t columns = unpacks(p) ? p.out_size1 : p.n * p.m0 * p.n0;
-  walk.out_goes_on = p.out_stride0 > columns && !results_share_sets(p, type);
+  walk.out_goes_on = out_goes_on(p, type);
   walk.tile_steps = tile_steps(row);
   walk.small_l2 = cpu_has_small_l2(p.cpu_data);
   return walk;

@@ -27,9 +27,10 @@ constexpr double kTall = 1.125;
 // 1x16, 4x16 up to 1.5 times as long as 4x8.
 constexpr uk_index_t kFewRows = 4;
 constexpr double kAlone = 1.375;
-// Where sums are rounded each step, more LHS panels by such tiles, in the caches of Zen 5: 9 to 12
-// rows of bf16 took 1.15 to 1.35 times as long by 8x16 as by 4x16, of f16 1.2 to 1.5 times by 4x32;
-// but 8 rows of f16 1.1 to 1.2 times as long by 4x16 as by 8x32.
+// Several LHS panels, where sums are rounded each step, by tiles that take several RHS panels: they
+// take so many times as long as the model has it, in the caches of Zen 5. 8 rows of f16 took 1.1 to
+// 1.2 times as long by 4x16 as by 8x32, 9 to 12 rows of bf16 0.66 to 0.87 times as long by 4x16 as
+// by 8x16. What is lost: 11 and 12 rows of f16 still come by 4x32, 1.2 times as long as by 4x16.
 constexpr double kOfSeveral = 1.25;
 // What is shorter, multiplying or reading from memory, goes on beside the other but for such a
 // part.
@@ -76,9 +77,9 @@ double total_cost(const uk_tile_row_t& row, const uint64_t* cpu_data, bool wide,
   const bool are_few = lhs_panels == 1 || (rounds && streams_abreast && !streams);
   in_op.abreast = (gains || waits) && are_few && gains_abreast_in_caches(row);
   // On Zen 5, too, where 8x32 took 1.28 to 1.39 times as long as 8x16 from memory. Nearly all tiles
-  // of so few sums can take several, but panels of one vector have to be long enough, too.So 16x16
-  // is no better than tiles of 32 columns: 9 rows of bytes, with K = 4096, took 1.5 to 1.8 times as
-  // long by it as by 9x32, 13 rows 1.35 times as long as by 13x32.
+  // of so few sums can take several, but a panel of one vector would have to be long enough, too:
+  // else 16x16 looked better than tiles of 32 columns, of which 9 rows of bytes, with K = 4096,
+  // took 1.5 to 1.8 times as long by it as by 9x32, and 13 rows 1.35 times as long as by 13x32.
   const uk_index_t vectors =
       ceil_div(uk_index_t{row.n0} * larger(type.out_bits, 32), 8 * unit.bytes);
   const bool can_take_several =

@@ -579,6 +579,12 @@ UK_INLINE void blocks(char* out, uk_index_t row_bytes, const char* lhs, const ch
   }
 }
 
+// Whether OUT can hold what accumulators do, between some steps and the next ones.
+template <class P>
+constexpr bool out_holds_sums() {
+  return sizeof(typename P::Acc) == P::kLanes * P::kOutBytes;
+}
+
 // Bytes of the LHS that are staged at a time for several blocks.
 constexpr int kStagedBytes = 8 << 10;
 
@@ -598,7 +604,7 @@ UK_INLINE void blocks_in_turns(char* out, uk_index_t row_bytes, const char* lhs,
   constexpr int kSteps = kStagedBytes / kStride, kVectors = N0 / P::kLanes;
   constexpr int kOutVector = P::kLanes * P::kOutBytes, kAccBytes = sizeof(typename P::Acc);
   constexpr int kAccRow = kVectors * kAccBytes;
-  constexpr bool kOutHoldsAccs = kOutVector == kAccBytes;
+  constexpr bool kOutHoldsAccs = out_holds_sums<P>();
   static_assert(kSteps > 0, "a step fits");
   static_assert(!P::kSumsRows, "the sums of a part would be subtracted in the next ones too");
   alignas(64) char staged[stage_size<P>(kSteps * kStride)];
@@ -654,16 +660,15 @@ UK_INLINE void tile_of_blocks(void* out, const void* lhs, const void* rhs, uk_in
   static_assert(P::kStagesLhs || P::kRowBytes == P::kLhsBytes, "rows are broadcast as they lie");
   constexpr int kBlocks = uk::block_count(P::kRegisters - P::kTemporaries, M0, N0 / P::kLanes);
   const uk_index_t row_bytes = context.out_stride * P::kOutBytes;
-  constexpr bool kOutHoldsAccs = sizeof(typename P::Acc) == P::kLanes * P::kOutBytes;
-  if constexpr (kBlocks > 1 && (P::kStagesLhs || !kOutHoldsAccs)) {
-    // Rows that are broadcast as they lie are read in one go where all of the panel is at hand.
+  if constexpr (kBlocks > 1 && (P::kStagesLhs || !out_holds_sums<P>())) {
+    // Without a stage only if the tile prefetches its own panel, and that has more steps.
     if (P::kStagesLhs || steps_at_a_time<N0 * P::kRhsBytes>(k1, flags, context) < k1) {
       return blocks_in_turns<P, M0, N0, kBlocks>(static_cast<char*>(out), row_bytes,
                                                  static_cast<const char*>(lhs),
                                                  static_cast<const char*>(rhs), k1, flags, context);
     }
   }
-  constexpr bool kShare = kBlocks > 1 && kOutHoldsAccs;
+  constexpr bool kShare = kBlocks > 1 && out_holds_sums<P>();
   if constexpr (knows_sums<P>()) {
     // All steps at once, apart from what prefetches, and with flags of which compilers see whether
     // it does: tiles of 16 steps took 2 % longer in one loop over parts.
@@ -712,11 +717,6 @@ constexpr uk::Abreast reads_abreast() {
 }
 
 // ---------------------------------------------------------------- a decoded operand
-
-template <class P>
-constexpr bool out_holds_sums() {
-  return sizeof(typename P::Acc) == P::kLanes * P::kOutBytes;
-}
 
 template <class P, int M0, int N0>
 constexpr bool takes_staged_rows() {

@@ -103,10 +103,14 @@ class QueryTest(unittest.TestCase):
                                 if isinstance(r.tile, Tile) and r.tile.type.name == name})
                   for name in TYPES}
         levels = list(library.levels(ARCH))
-        # Short and long panels from memory.
-        found: list[tuple] = [("avx512_bf16+avx_vnni", name, m, (32 << 20) // k, k, 0, 0, 0, 0)
-                              for name in TYPES for m in (1, 4, 8)
-                              for k in (256, 512, 1024, 1025, 2048, 4095, 4096)] if ARCH == "x86_64" else []
+        found: list[tuple] = []
+        if ARCH == "x86_64":
+            # Short and long panels from memory, and several in the caches, where it matters how many.
+            from_memory = [(m, (32 << 20) // k, k) for m in (1, 4, 8, 9, 13)
+                           for k in (256, 512, 1024, 1025, 2048, 4095, 4096)]
+            in_caches = [(m, n, 256) for m in (1, 2, 4, 5, 6, 9, 12, 13, 17) for n in (32, 48, 64, 192, 256, 384)]
+            found = [("avx512_bf16+avx_vnni", name, m, n, k, 0, 0, 0, 0)
+                     for name in TYPES for m, n, k in from_memory + in_caches]
         for i in range(QUERIES):
             name = list(TYPES)[i % len(TYPES)]
             level = levels[i // len(TYPES) % len(levels)]

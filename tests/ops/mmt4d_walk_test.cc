@@ -640,11 +640,25 @@ TEST(Mmt4dWalk, WritesNoShortRowsOfOutThatGoOnBeyondTheOp) {
   EXPECT_TRUE(writes_rows(6, kMostK + 1, true));
   EXPECT_FALSE(writes_rows(kMostN, 16, true));
   EXPECT_TRUE(writes_rows(kMostN + 1, 16, true));
-  Mmt4dWalk walk = walk_of(24, 6, 16, kS8, 1);
-  walk.out_goes_on = true;
-  for (const TilesOfRhs& tiles : groups_of(walk)) {
-    EXPECT_EQ(0, tiles.i0);
-    EXPECT_EQ(24, tiles.i1);
+}
+
+TEST(OutGoesOn, WhereRowsAreLongerThanTheOps) {
+  const Mmt4dType& type = *find_mmt4d_type(UK_MMT4D_TYPE_S8S8S32);
+  uk_mmt4d_params_t p = {};
+  p.m = p.n = 3;
+  p.m0 = 16;
+  p.n0 = 32;
+  for (const uk_index_t more : {0, 1, 512}) {
+    p.out_stride0 = 3 * 16 * 32 + more;
+    EXPECT_EQ(more > 0, out_goes_on(p, type));
+  }
+  p.flags = UK_MMT4D_UNPACK_OUT;
+  p.out_size0 = 48;
+  p.out_size1 = 90;
+  for (const auto& [stride, goes_on] : {std::make_pair(90, false), std::make_pair(91, true),
+                                        std::make_pair(512, false), std::make_pair(513, true)}) {
+    p.out_stride0 = stride;
+    EXPECT_EQ(goes_on, out_goes_on(p, type)) << stride;
   }
 }
 
