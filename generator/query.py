@@ -457,11 +457,13 @@ def _order(row: Row, arch: str, cpu: str, m: int, n: int, k: int) -> tuple:
     are_several = rhs_panels >= PANELS_ABREAST
     gains = 0 < m <= _FEW_ROWS and are_several and _READS_AHEAD in level_of_cpu(arch, cpu)
     panel_bytes = tiles(k, tile.k0) * rhs_bytes
-    from_several = streams and _streams_abreast(arch, cpu) and panel_bytes >= _LEAST_BYTES_ABREAST
+    streams_abreast = _streams_abreast(arch, cpu)
+    from_several = streams and streams_abreast and panel_bytes >= _LEAST_BYTES_ABREAST
     rounds = row.numerics == "round_each_step"
+    cached_abreast = streams_abreast and not streams
     waits = (are_several and level.vector_bytes == 64
-             and (rounds and from_several if streams else rounds or _streams_abreast(arch, cpu)))
-    are_few = lhs_panels == 1 or (rounds and _streams_abreast(arch, cpu) and not streams)
+             and (not streams or from_several if rounds else cached_abreast))
+    are_few = lhs_panels == 1 or (rounds and cached_abreast)
     abreast = (gains or waits) and are_few and reads_abreast(row)
     vectors = -(-tile.n0 * max(BITS[tile.type.out], 32) // (8 * level.vector_bytes))
     can_take_several = (lhs_panels == 1 and are_several and level.vector_bytes == 64
@@ -470,7 +472,7 @@ def _order(row: Row, arch: str, cpu: str, m: int, n: int, k: int) -> tuple:
                 or (from_several and not can_take_several and panel_bytes >= vectors * _LEAST_BYTES_ABREAST))
     step: float = step_cost(row, is_wide(arch, cpu), TileInOp(rhs_panels if decodes_lhs else 0,
                                                               lhs_panels if decodes_rhs else 0, abreast))
-    if abreast and _streams_abreast(arch, cpu) and not streams:
+    if abreast and cached_abreast:
         alone = step_cost(row, is_wide(arch, cpu), TileInOp())
         step += (alone - step) * float(rhs_panels % PANELS_ABREAST) / float(rhs_panels)
     if abreast and lhs_panels > 1:

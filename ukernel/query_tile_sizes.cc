@@ -71,10 +71,11 @@ double total_cost(const uk_tile_row_t& row, const uint64_t* cpu_data, bool wide,
   const double panel_bytes = steps * bytes;
   const bool from_several = streams && streams_abreast && panel_bytes >= kLeastBytesAbreast;
   const bool rounds = row.numerics == UK_NUMERICS_ROUND_EACH_STEP;
-  const bool waits = are_several && unit.bytes == 64 &&
-                     (streams ? rounds && from_several : rounds || streams_abreast);
+  const bool cached_abreast = streams_abreast && !streams;
+  const bool waits =
+      are_several && unit.bytes == 64 && (rounds ? !streams || from_several : cached_abreast);
   // Of more LHS panels, too, but other tiles of few sums are not what they should be multiplied by.
-  const bool are_few = lhs_panels == 1 || (rounds && streams_abreast && !streams);
+  const bool are_few = lhs_panels == 1 || (rounds && cached_abreast);
   in_op.abreast = (gains || waits) && are_few && gains_abreast_in_caches(row);
   // On Zen 5, too, where 8x32 took 1.28 to 1.39 times as long as 8x16 from memory. Nearly all tiles
   // of so few sums can take several, but a panel of one vector would have to be long enough, too:
@@ -89,7 +90,7 @@ double total_cost(const uk_tile_row_t& row, const uint64_t* cpu_data, bool wide,
                          panel_bytes >= static_cast<double>(vectors * kLeastBytesAbreast));
   double step = tile_step_cost(row, wide, in_op);
   // The last one or two panels come by themselves. On other CPUs nobody measured what that costs.
-  if (in_op.abreast && streams_abreast && !streams) {
+  if (in_op.abreast && cached_abreast) {
     const double alone = tile_step_cost(row, wide);
     const double last_panels = static_cast<double>(rhs_panels % kPanelsAbreast);
     step += (alone - step) * last_panels / static_cast<double>(rhs_panels);
