@@ -41,7 +41,8 @@ _SLOW = 4  # times as long: a dot of the one level that CPUs are slow at
 _FEW_ROWS_OF_TILES, _MOSTLY_PADDING = 3, 16
 _ROWS_OF_TALL, _ROWS_OF_TALL_F64, _TALL = 17, 9, 1.125
 _READS_AHEAD = "READS_AHEAD"  # the tail of UK_CPU_FIELD7_X86_64_READS_AHEAD
-_ALONE, _FEW_ROWS, _OF_SEVERAL = 1.375, 4, 1.25
+_ALONE, _FEW_ROWS = 1.375, 4
+_OF_SEVERAL, _ROUNDED_OF_SEVERAL, _ROWS_OF_SEVERAL = 1.0625, 1.25, 3
 _FEW_SUMS = 4  # kFewSums of ukernel/tile.h
 # kTemporaries of tiles by hand that round each step, in arch/x86_64/avx2_fma and avx512_base.
 _ROUNDING_TEMPORARIES = {(16, "f16f16f16"): 6, (16, "bf16bf16bf16"): 8, (32, "f16f16f16"): 4, (32, "bf16bf16bf16"): 15}
@@ -463,7 +464,8 @@ def _order(row: Row, arch: str, cpu: str, m: int, n: int, k: int) -> tuple:
     cached_abreast = streams_abreast and not streams
     waits = (are_several and level.vector_bytes == 64
              and (not streams or from_several if rounds else cached_abreast))
-    are_few = lhs_panels == 1 or (rounds and cached_abreast)
+    gains_for_several = rounds or (tile.m0 >= _ROWS_OF_SEVERAL and tile.type.name != "s8s4s32")
+    are_few = lhs_panels == 1 or (gains_for_several and cached_abreast)
     abreast = (gains or waits) and are_few and reads_abreast(row)
     vectors = -(-tile.n0 * max(BITS[tile.type.out], 32) // (8 * level.vector_bytes))
     can_take_several = (lhs_panels == 1 and are_several and level.vector_bytes == 64
@@ -476,7 +478,7 @@ def _order(row: Row, arch: str, cpu: str, m: int, n: int, k: int) -> tuple:
         alone = step_cost(row, is_wide(arch, cpu), TileInOp())
         step += (alone - step) * float(rhs_panels % PANELS_ABREAST) / float(rhs_panels)
     if abreast and lhs_panels > 1:
-        step *= _OF_SEVERAL
+        step *= _ROUNDED_OF_SEVERAL if rounds else _OF_SEVERAL
     mostly_pads = level.tile_steps > 1 and 0 < m <= _FEW_ROWS_OF_TILES
     step *= (_SLOW if _is_slow(row, level_of_cpu(arch, cpu)) else 1) * (_MOSTLY_PADDING if mostly_pads else 1)
     is_f64_of_avx2 = tile.type.out == "f64" and level.vector_bytes == 32

@@ -330,6 +330,11 @@ TEST(QueryInCaches, FewRowsHaveFewSumsOnSeveralPanels) {
       {other, UK_MMT4D_TYPE_BF16BF16BF16, 12, 256, {8, 16, 1}},
       {cpu, UK_MMT4D_TYPE_BF16BF16BF16, 8, 256, {8, 16, 1}},
       {cpu, UK_MMT4D_TYPE_F16F16F16, 8, 256, {8, 32, 1}},
+      // Else of more where that saves padding, but not of one or two rows.
+      {cpu, UK_MMT4D_TYPE_F32F32F32, 246, 47, {6, 16, 1}},
+      {other, UK_MMT4D_TYPE_F32F32F32, 246, 47, {13, 32, 1}},
+      {cpu, UK_MMT4D_TYPE_F32F32F32, 512, 256, {16, 32, 1}},
+      {cpu, UK_MMT4D_TYPE_F32F32F32, 3, 362, {4, 16, 1}},
       // The last panel of four would wait for one dot after the other.
       {cpu, UK_MMT4D_TYPE_F32F32F32, 4, 64, {4, 32, 1}},
       {cpu, UK_MMT4D_TYPE_F32F32F32, 4, 48, {4, 16, 1}},
