@@ -6,6 +6,7 @@
 #include "ukernel/internal.h"
 #include "ukernel/mmt4d_walk.h"
 #include "ukernel/stream.h"
+#include "ukernel/tile_walk.h"
 
 namespace uk {
 namespace {
@@ -391,10 +392,9 @@ class UnpackedOut {
 
   void copy_rows(const TilePart& part, void* to, uk_index_t to_stride, const void* from,
                  uk_index_t from_stride) const {
-    for (uk_index_t r = 0; r < part.rows; ++r) {
-      __builtin_memcpy(at(to, r * to_stride, bits_), at(from, r * from_stride, bits_),
-                       static_cast<size_t>(part.columns * bits_ / 8));
-    }
+    copy_row_parts(
+        static_cast<char*>(to), static_cast<const char*>(from),
+        {part.rows, part.columns * bits_ / 8, to_stride * bits_ / 8, from_stride * bits_ / 8});
   }
 
   // Each part of K takes up what the one before has left, by then in L2 or further: a line or two

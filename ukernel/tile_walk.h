@@ -107,12 +107,25 @@ void copy_as_two(char* to, const char* from, const RowParts& parts) {
   }
 }
 
+// Of more, as pieces of kPieceBytes, the last of which may overlap the one before.
+constexpr uk_index_t kPieceBytes = 16, kMostBytesInPieces = 256;
+inline void copy_in_pieces(char* to, const char* from, const RowParts& parts) {
+  const uk_index_t last = parts.bytes - kPieceBytes;
+  for (uk_index_t r = 0; r < parts.rows; ++r, to += parts.to_stride, from += parts.from_stride) {
+    for (uk_index_t at = 0; at < last; at += kPieceBytes) {
+      __builtin_memcpy(to + at, from + at, kPieceBytes);
+    }
+    __builtin_memcpy(to + last, from + last, kPieceBytes);
+  }
+}
+
 // Calls for rows of a few bytes would take longer than the tiles do.
 inline void copy_row_parts(char* to, const char* from, const RowParts& parts) {
   if (parts.bytes >= 16 && parts.bytes <= 32) return copy_as_two<16>(to, from, parts);
   if (parts.bytes >= 8 && parts.bytes < 16) return copy_as_two<8>(to, from, parts);
   if (parts.bytes >= 4 && parts.bytes < 8) return copy_as_two<4>(to, from, parts);
   if (parts.bytes >= 2 && parts.bytes < 4) return copy_as_two<2>(to, from, parts);
+  if (parts.bytes > 32 && parts.bytes <= kMostBytesInPieces) return copy_in_pieces(to, from, parts);
   for (uk_index_t r = 0; r < parts.rows; ++r) {
     __builtin_memcpy(to + r * parts.to_stride, from + r * parts.from_stride,
                      static_cast<size_t>(parts.bytes));
