@@ -25,7 +25,7 @@ from generator.tiles_json import read_rows
 _PER_INSTRUCTION, _PER_COLUMNS_INSTRUCTION, _PER_LOAD, _PER_LOOP, _PER_LINE = 2, 1, 2, 6, 3
 _OVERLAP, _LONE_VECTOR_LOADS, _IN_PARTS, _WHOLE = 8, 4, 17, 16
 _PER_STAGED_VECTOR, _PER_VECTOR_WIDENED_BESIDE_DOTS, _PER_PAIRS_BESIDE_DOTS, _STAGED_QUARTERS = 6, 5, 3, 3
-_PER_ORDERED_VECTOR = 18
+_PER_ORDERED_VECTOR, _PER_FAR_LINE = 18, 1
 _STEPS_PER_SUMMED_LANE = 64
 _LINE_BITS = 64 * 8
 _TILE_ROWS, _PER_TILE_PRODUCT, _PER_TILE_OF_COLUMNS, _PER_TILE_OF_ROWS = 16, 19, 23, 8
@@ -47,7 +47,8 @@ _FEW_SUMS = 4  # kFewSums of ukernel/tile.h
 # kTemporaries of tiles by hand that round each step, in arch/x86_64/avx2_fma and avx512_base.
 _ROUNDING_TEMPORARIES = {(16, "f16f16f16"): 6, (16, "bf16bf16bf16"): 8, (32, "f16f16f16"): 4, (32, "bf16bf16bf16"): 15}
 _STREAM_BYTES, _MEMORY_BYTES, _LEFT_OVER = 4 << 20, 2, 0.125  # ukernel/internal.h, query_tile_sizes.cc
-_LEAST_BYTES_ABREAST = 64 << 10  # ukernel/internal.h
+_LEAST_BYTES_ABREAST, _FAR_PANEL_BYTES = 64 << 10, 256 << 10  # the same
+_ROWS_TO_FETCH_BESIDE = 256  # ukernel/internal.h
 
 
 # ---------------------------------------------------------------- rows
@@ -299,6 +300,7 @@ class TileInOp:
     lhs_decoded_for: int = 0  # RHS panels that an LHS panel is decoded once for, and the other way round, where it is
     rhs_decoded_for: int = 0
     abreast: bool = False  # it takes several RHS panels
+    is_far: bool = False  # each block reads the RHS panel from beyond L2
 
 
 @cache
@@ -373,7 +375,7 @@ def _cost_in_parts(row: Row, wide: bool, in_op: TileInOp, least_parts: int) -> i
             return 0
         beside_dots = _PER_PAIRS_BESIDE_DOTS if _is_bf16_pair(tile) else _PER_VECTOR_WIDENED_BESIDE_DOTS
         per_vector = beside_dots if stages_beside_dots() else _PER_STAGED_VECTOR
-        return -(-per_vector * tile.m0 * dots * lane_bits // vector_bits)
+        return max(1, (per_vector * tile.m0 * dots * lane_bits + vector_bits // 2) // vector_bits)
 
     def stages_beside_dots() -> bool:
         is_pair, is_avx2 = _is_bf16_pair(tile), level.vector_bytes == 32
@@ -392,6 +394,9 @@ def _cost_in_parts(row: Row, wide: bool, in_op: TileInOp, least_parts: int) -> i
         lanes = math.lcm(tile.m0 * tile.k0 * lhs_bits, vector_bits) // lane_bits
         return -(-lanes // _STEPS_PER_SUMMED_LANE)
 
+    again = blocks * tile.n0 * tile.k0 * rhs_bits if in_op.is_far else 0
+    far_columns = -(-_PER_FAR_LINE * again // _LINE_BITS)
+
     def cost_of_blocks(columns_staged: bool) -> int:
         rows, larger_blocks = divmod(tile.m0, blocks)
         all_blocks = parts * blocks
@@ -400,7 +405,7 @@ def _cost_in_parts(row: Row, wide: bool, in_op: TileInOp, least_parts: int) -> i
         times_staged = all_blocks if is_dear else 2 if costs and all_blocks > 1 else 1
         return (parts * (larger_blocks * block_cost(rows + 1, columns_staged)
                          + (blocks - larger_blocks) * block_cost(rows, columns_staged))
-                + times_staged * rows_staging() + rows_summing()
+                + times_staged * rows_staging() + rows_summing() + (0 if columns_staged else far_columns)
                 + _PER_INSTRUCTION * dots * dot.row_sum_instructions)
 
     if abreast:
@@ -472,8 +477,10 @@ def _order(row: Row, arch: str, cpu: str, m: int, n: int, k: int) -> tuple:
                         and tile.m0 * vectors <= MOST_SUMS_ABREAST)
     is_alone = ((gains and not abreast)
                 or (from_several and not can_take_several and panel_bytes >= vectors * _LEAST_BYTES_ABREAST))
+    by_lhs_panels = m <= 0 or m > _ROWS_TO_FETCH_BESIDE
+    is_far = streams and streams_abreast and by_lhs_panels and panel_bytes >= _FAR_PANEL_BYTES
     step: float = step_cost(row, is_wide(arch, cpu), TileInOp(rhs_panels if decodes_lhs else 0,
-                                                              lhs_panels if decodes_rhs else 0, abreast))
+                                                              lhs_panels if decodes_rhs else 0, abreast, is_far))
     if abreast and cached_abreast:
         alone = step_cost(row, is_wide(arch, cpu), TileInOp())
         step += (alone - step) * float(rhs_panels % PANELS_ABREAST) / float(rhs_panels)

@@ -149,6 +149,7 @@ struct TileInOp {
   // RHS panels that an LHS panel is decoded once for, and the other way round; 0 where it is not.
   uk_index_t lhs_decoded_for = 0, rhs_decoded_for = 0;
   bool abreast = false;  // it takes several RHS panels
+  bool is_far = false;   // each block reads the RHS panel from beyond L2
 };
 
 // Quarter cycles of a k step of an mmt4d row of the table, with a function, on one RHS panel, its

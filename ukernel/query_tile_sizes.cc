@@ -36,6 +36,10 @@ constexpr double kAlone = 1.375;
 // What is lost: 11 and 12 rows of f16 still come by 4x32, 1.2 times as long as by 4x16.
 constexpr double kOfSeveral = 1.0625, kRoundedOfSeveral = 1.25;
 constexpr int32_t kRowsOfSeveral = 3;
+// A panel of an RHS from memory that is so long does not stay in L2, beside that of the LHS, until
+// the next block of a tile reads it. Measured on Zen 5, where each LHS panel in turn meets the RHS
+// panels, unless its rows are few.
+constexpr double kFarPanelBytes = 256 << 10;
 // What is shorter, multiplying or reading from memory, goes on beside the other but for such a
 // part.
 constexpr double kLeftOver = 0.125;
@@ -95,6 +99,8 @@ double total_cost(const uk_tile_row_t& row, const uint64_t* cpu_data, bool wide,
   const bool is_alone = (gains && !in_op.abreast) ||
                         (from_several && !can_take_several &&
                          panel_bytes >= static_cast<double>(vectors * kLeastBytesAbreast));
+  const bool by_lhs_panels = m <= 0 || m > kRowsToFetchBeside;
+  in_op.is_far = streams && streams_abreast && by_lhs_panels && panel_bytes >= kFarPanelBytes;
   double step = tile_step_cost(row, wide, in_op);
   // The last one or two panels come by themselves. On other CPUs nobody measured what that costs.
   if (in_op.abreast && cached_abreast) {

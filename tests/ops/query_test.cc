@@ -310,6 +310,33 @@ TEST(QueryFromMemory, MoreRowsDoNotHavePanelsOfOneVector) {
   }
 }
 
+// Long panels, which do not stay in L2 for the second block of a tile.
+TEST(QueryFromMemory, LongPanelsAreReadByOneBlock) {
+  const CpuData cpu = cpu_with({"avx512_bf16", "avx_vnni"}), other = cpu_with({"avx512_bf16"});
+  struct {
+    const CpuData& cpu;
+    uint32_t type;
+    uk_index_t m, k;
+    uk_tile_sizes_t sizes;
+  } const expected[] = {
+      {cpu, UK_MMT4D_TYPE_F32F32F32, 512, 4096, {14, 32, 1}},
+      {cpu, UK_MMT4D_TYPE_F32F32F32, 512, 2048, {14, 32, 1}},
+      {cpu, UK_MMT4D_TYPE_F32F32F32, 512, 2047, {16, 32, 1}},
+      {other, UK_MMT4D_TYPE_F32F32F32, 512, 4096, {16, 32, 1}},
+      // Nor where rows of which 14 leave more padding are few.
+      {cpu, UK_MMT4D_TYPE_F32F32F32, 256, 4096, {16, 32, 1}},
+      {cpu, UK_MMT4D_TYPE_F32F32F32, 288, 4096, {16, 32, 1}},
+      {cpu, UK_MMT4D_TYPE_F64F64F64, 512, 4096, {14, 16, 1}},
+      {cpu, UK_MMT4D_TYPE_BF16BF16F32, 512, 8192, {14, 32, 2}},
+  };
+  for (const auto& e : expected) {
+    uk_tile_sizes_t sizes = kUntouched;
+    ASSERT_EQ(UK_STATUS_OK,
+              uk_query_tile_sizes(e.type, e.m, 4096, e.k, nullptr, e.cpu.data(), &sizes));
+    EXPECT_TRUE(sizes == e.sizes) << text(sizes) << " for " << e.m << " rows, K = " << e.k;
+  }
+}
+
 // In the caches tiles of few sums take several panels at once, if there are several.
 TEST(QueryInCaches, FewRowsHaveFewSumsOnSeveralPanels) {
   const CpuData cpu = cpu_with({"avx512_bf16", "avx_vnni"}), other = cpu_with({"avx512_bf16"});
