@@ -73,8 +73,9 @@ struct Step {
   const char *lhs, *rhs;
   uk_index_t k1;
   uint32_t flags;
-  bool first, last;  // of the tile's
-  bool follows;      // the one before in the same block: OUT is in L1 or L2
+  bool first, last;          // of the tile's
+  bool follows;              // the one before in the same block: OUT is in L1 or L2
+  bool fetches_out = false;  // of the tile after it in the same column
 };
 
 // ---------------------------------------------------------------- operands
@@ -220,6 +221,7 @@ Mmt4dWalk walk_of(const uk_mmt4d_params_t& p, const Mmt4dType& type, const uk_ti
                     can_split_k(row)};
   walk.out_tile_bytes = uk_index_t{p.m0} * p.n0 * type.out_bits / 8;
   walk.out_goes_on = out_goes_on(p, type);
+  walk.results_share_sets = results_share_sets(p, type);
   walk.tile_steps = tile_steps(row);
   walk.small_l2 = cpu_has_small_l2(p.cpu_data);
   return walk;
@@ -259,7 +261,8 @@ void for_each_step(const uk_mmt4d_params_t& p, const Mmt4dType& type, const uk_t
   // Tiles that share what is decoded of an RHS panel follow each other.
   const bool l3_feeds =
       !AnyOperands::kDecodesRhs && (p.m > 1 || walk.reads_rhs_once()) && l3_feeds_tiles(p.cpu_data);
-  if (AnyOperands::kByLhsPanels || (!kDecodes && walk.is_faster_exchanged(l3_feeds))) {
+  walk.on_l3_that_feeds = l3_feeds;
+  if (AnyOperands::kByLhsPanels || (!kDecodes && walk.is_faster_exchanged())) {
     walk = exchanged(walk, p);
   } else {
     walk.rhs_is_far =
@@ -292,6 +295,7 @@ void for_each_step(const uk_mmt4d_params_t& p, const Mmt4dType& type, const uk_t
   if (abreast) context.rhs_panel_bytes = rhs.stride * rhs.bits / 8;
   const uk_index_t inner_panel_bytes = walk.m > 1 ? inner.stride * inner.bits / 8 : 0;
   context.prefetch_distance = walk.prefetch_distance();
+  const bool fetches_out = walk.fetches_beside();
   walk.for_all_tiles<AnyOperands::kDecodesRhs>([&](const TilesOfRhs& tiles) {
     const auto& [j, k, k1] = tiles.rhs;
     const char* const outer_panel = outer.panel(j, k);
@@ -316,6 +320,7 @@ void for_each_step(const uk_mmt4d_params_t& p, const Mmt4dType& type, const uk_t
       const bool is_first = k == 0, is_last = k + k1 >= p.k;
       Step step = {fn, i,     j,        tiles.panels, inner_panel,   outer_panel,
                    k1, flags, is_first, is_last,      tiles.part > 0};
+      step.fetches_out = fetches_out && !is_first && i + 1 < tiles.i1;
       if (walk.exchanged) {
         std::swap(step.i, step.j);
         std::swap(step.lhs, step.rhs);
@@ -332,6 +337,11 @@ void walk_tiles(const uk_mmt4d_params_t& p, const Mmt4dType& type, const uk_tile
   const uk_index_t out_tile = uk_index_t{p.m0} * p.n0;
   for_each_step(p, type, row, operands, [&](const Step& s, const uk_tile_context_t& context) {
     char* out = at(p.out, p.out_offset + s.i * p.out_stride0 + s.j * out_tile, type.out_bits);
+    if (s.fetches_out) {
+      const uk_index_t to_next = p.out_stride0 * type.out_bits / 8;
+      prefetch_run_to_l1(reinterpret_cast<uintptr_t>(out) + static_cast<uintptr_t>(to_next),
+                         out_tile * type.out_bits / 8);
+    }
     if (s.tile) return s.tile(out, s.lhs, s.rhs, s.k1, s.flags, context);
     generic_mmt4d_tile(type.flag, {out, p.n0, p.m0, p.n0}, s.lhs, s.rhs, s.k1, s.flags,
                        {p.m0, p.n0, p.k0});
@@ -362,12 +372,21 @@ class UnpackedOut {
 
   void run(const Step& s, uk_tile_context_t& context) {
     const TilePart out = part(s);
+    if (s.fetches_out) {
+      Step next = s;
+      ++next.i;
+      for_rows(part(next), prefetch_run_to_l1);
+    }
     // A tile that prefetches its own panel takes its results up and puts them down every few steps
     // (arch/mmt4d_tile.h). In the matrix they may share a set of L1 with each other: M = 16 of f32
     // took a sixth longer where rows were 16 KiB apart.
     const bool prefetches_own = (s.flags & UK_MMT4D_PREFETCH_RHS) && context.prefetch_from == 0;
     if (out.rows == p_.m0 && out.columns == columns(s) && !prefetches_own) {
-      if (AnyOperands::kDecodesRhs && is_far_ && !(s.first && s.last) && !s.follows) prefetch(out);
+      // Each part of K takes up what the one before has left, by then in L2 or further: a line or
+      // two of each row, where a core does not see what comes next. Without it s8s8 2048x2048x2048
+      // took 7 % longer. Where OUT is near, prefetches only cost time.
+      const bool is_in_parts = !(s.first && s.last) && !s.follows;
+      if (AnyOperands::kDecodesRhs && is_far_ && is_in_parts) for_rows(out, prefetch_run_to_l2);
       context.out_stride = out.stride;
       return s.tile(out.first, s.lhs, s.rhs, s.k1, s.flags, context);
     }
@@ -397,13 +416,11 @@ class UnpackedOut {
         {part.rows, part.columns * bits_ / 8, to_stride * bits_ / 8, from_stride * bits_ / 8});
   }
 
-  // Each part of K takes up what the one before has left, by then in L2 or further: a line or two
-  // of each row, where a core does not see what comes next. Without it s8s8 2048x2048x2048 took
-  // 7 % longer. Where OUT is near, prefetches only cost time.
-  void prefetch(const TilePart& part) const {
+  template <class OneRow>
+  void for_rows(const TilePart& part, OneRow one_row) const {
     for (uk_index_t r = 0; r < part.rows; ++r) {
-      prefetch_run_to_l2(reinterpret_cast<uintptr_t>(at(part.first, r * part.stride, bits_)),
-                         part.columns * bits_ / 8);
+      one_row(reinterpret_cast<uintptr_t>(at(part.first, r * part.stride, bits_)),
+              part.columns * bits_ / 8);
     }
   }
 

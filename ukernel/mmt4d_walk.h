@@ -86,7 +86,8 @@ struct Mmt4dWalk {
   uk_index_t most_steps = 0, most_lhs_panels = 0;
   // What a tile of OUT takes; 0 keeps OUT from being in blocks where most_lhs_panels makes some.
   uk_index_t out_tile_bytes = 0;
-  bool out_goes_on = false;  // as uk::out_goes_on() says
+  bool out_goes_on = false;         // as uk::out_goes_on() says
+  bool results_share_sets = false;  // likewise
   // Whether most_steps make a part of a block: its tiles take all parts with one RHS panel before
   // they meet the next, and find their results in L1 or L2 in between. Where blocks are those of a
   // small L2; read by for_all_tiles<true>.
@@ -96,6 +97,7 @@ struct Mmt4dWalk {
   // Whether the RHS here is a tile's LHS, and the other way round, so that no tile can prefetch it
   // for itself.
   bool exchanged = false;
+  bool on_l3_that_feeds = false;  // the CPU's, whatever the order of tiles
 
   uk_index_t rhs_bytes() const { return n * k * rhs_step_bytes; }
   bool rhs_streams() const { return rhs_bytes() >= kStreamBytes; }
@@ -118,6 +120,12 @@ struct Mmt4dWalk {
     return m0 <= kFewRowsToFetchBeside || (m * m0 <= kRowsToFetchBeside && is_small);
   }
 
+  // Whether there are such blocks, and no harm is done by more parts of K.
+  bool fetches_beside() const {
+    return on_l3_that_feeds && !l3_feeds && !exchanged && rhs_streams() && !reads_abreast() &&
+           !results_share_sets;
+  }
+
   // Whether each LHS panel in turn should meet the RHS panels, by the walk with the roles
   // exchanged, on a CPU whose L3 feeds tiles or not: if the LHS comes from memory, beyond L3 or as
   // slow as that, and is the larger operand. Where L3 feeds tiles, blocks of one LHS panel would
@@ -136,7 +144,7 @@ struct Mmt4dWalk {
   //   - Where short rows of OUT go on beyond the op, they should not be written one by one: stores
   //     of tile after tile have a core fetch what comes next in the row, maybe from another CPU
   //     that writes there. Two that shared the columns of u8s8 384x384x64 took 43 us, and take 14.
-  UK_INLINE bool is_faster_exchanged(bool on_l3_that_feeds) const {
+  UK_INLINE bool is_faster_exchanged() const {
     if (m == 1 || reads_abreast()) return false;
     const uk_index_t lhs_panel = k * lhs_step_bytes, rhs_panel = k * rhs_step_bytes;
     const uk_index_t lhs_bytes = m * lhs_panel;
@@ -275,10 +283,11 @@ struct Mmt4dWalk {
     // An RHS panel that meets one LHS panel is read once in any order: splitting K would only add
     // traffic on OUT.
     if (m > 1 && can_split_k) {
-      const uk_index_t panel_bytes = rhs_blocks    ? kLongPanelBytes
-                                     : has_k_parts ? kPanelBytesOfParts
-                                     : small_l2    ? kPanelBytesInSmallL2
-                                                   : kPanelBytes;
+      const uk_index_t panel_bytes = rhs_blocks         ? kLongPanelBytes
+                                     : has_k_parts      ? kPanelBytesOfParts
+                                     : small_l2         ? kPanelBytesInSmallL2
+                                     : fetches_beside() ? kFetchedPanelBytes
+                                                        : kPanelBytes;
       block.k = equal_block(k, lhs_step_bytes + rhs_panels * rhs_step_bytes, panel_bytes, 16);
     }
     const bool is_limited = most_steps > 0 && !has_k_parts;
@@ -289,7 +298,9 @@ struct Mmt4dWalk {
       block.n = equal_block(n, k * rhs_step_bytes, block_bytes);
       if (rhs_panels > 1) block.n = ceil_div(block.n, rhs_panels) * rhs_panels;
     } else {
-      const uk_index_t block_bytes = small_l2 ? kLhsBlockBytesInSmallL2 : kLhsBlockBytes;
+      const uk_index_t block_bytes = small_l2                        ? kLhsBlockBytesInSmallL2
+                                     : exchanged && on_l3_that_feeds ? kRhsBlockBytes
+                                                                     : kLhsBlockBytes;
       block.m = equal_block(m, lhs_step_bytes * block.k, block_bytes);
       if (most_lhs_panels > 0) block.m = smaller(block.m, equal_block(m, 1, most_lhs_panels));
       if (has_k_parts) block.m = smaller(block.m, equal_block(m, 1, kSummedLhsPanels / k_parts));

@@ -25,14 +25,19 @@ void stream_runs(const uint64_t* cpu_data, const StreamedRuns& runs);
 void end_streams();
 
 // Of an address that may be past the end of everything, which no pointer may be.
-inline void prefetch_to_l2(uintptr_t address) {
-  __builtin_prefetch(reinterpret_cast<const char*>(address), 0, 2);
+template <int kLocality>
+UK_INLINE void prefetch_line(uintptr_t address) {
+  __builtin_prefetch(reinterpret_cast<const char*>(address), 0, kLocality);
   __asm__ volatile("");  // GCC drops calls of a function that does nothing but prefetch
 }
+inline void prefetch_to_l2(uintptr_t address) { prefetch_line<2>(address); }
 
 // Of a run of bytes every line, but for the last if it does not start with one.
 inline void prefetch_run_to_l2(uintptr_t start, uk_index_t bytes) {
-  for (uk_index_t at = 0; at < bytes; at += kLineBytes) prefetch_to_l2(start + at);
+  for (uk_index_t at = 0; at < bytes; at += kLineBytes) prefetch_line<2>(start + at);
+}
+inline void prefetch_run_to_l1(uintptr_t start, uk_index_t bytes) {
+  for (uk_index_t at = 0; at < bytes; at += kLineBytes) prefetch_line<3>(start + at);
 }
 
 }  // namespace uk

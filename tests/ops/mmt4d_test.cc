@@ -666,6 +666,14 @@ TEST_P(Mmt4dTilesAtLevel, StreamingRhsWhereL3FeedsTiles) {
       if (HasFatalFailure()) return;
     }
   }
+  // Blocks of LHS panels in two parts of K, which fetch what OUT has of the first.
+  const Request r = requests()[0];
+  if (!splits_k(r)) return;
+  const uk_index_t step = rhs_step_bytes(r.tile);
+  const uk_index_t k = uk::kFetchedPanelBytes / (lhs_step_bytes(r.tile) + step) + 5;
+  const uk_index_t n = kBeyondCaches / (k * step) + 1;
+  check({r.flags | UK_MMT4D_ACCUMULATE, 3, n, k, r.tile, Strides::kLoose, Edge::end, "random"},
+        data.data(), {{3 * r.tile.m0 - 1, n * r.tile.n0 - r.tile.n0 / 2}});
 }
 #endif
 

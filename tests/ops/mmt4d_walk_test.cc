@@ -41,6 +41,11 @@ std::vector<Call> calls_of(const Mmt4dWalk& walk) {
   return calls;
 }
 
+bool is_faster_exchanged(Mmt4dWalk walk, bool on_l3_that_feeds) {
+  walk.on_l3_that_feeds = on_l3_that_feeds;
+  return walk.is_faster_exchanged();
+}
+
 bool fetches_any(const Mmt4dWalk& walk) {
   const std::vector<TilesOfRhs> groups = groups_of(walk);
   return std::any_of(groups.begin(), groups.end(),
@@ -211,6 +216,37 @@ TEST(Mmt4dWalk, HasSmallerBlocksInASmallL2) {
   }
 }
 
+TEST(Mmt4dWalk, HasShorterPanelsWhereItFetchesBesideAFeedingL3) {
+  Mmt4dWalk walk = {8, 41, 9000, 16, 64, 128, true};
+  walk.on_l3_that_feeds = true;
+  ASSERT_TRUE(walk.rhs_streams());
+  for (const Call& call : calls_of(walk)) {
+    ASSERT_LE(call.k1 * (64 + 128), kFetchedPanelBytes);
+    ASSERT_GT(2 * call.k1 * (64 + 128), kFetchedPanelBytes);
+  }
+  EXPECT_TRUE(walk.fetches_beside());
+  Mmt4dWalk one_by_one = walk, exchanged = walk, cached = walk, elsewhere = walk, sharing = walk;
+  one_by_one.l3_feeds = exchanged.exchanged = sharing.results_share_sets = true;
+  cached.k = 100;
+  elsewhere.on_l3_that_feeds = false;
+  for (const Mmt4dWalk& other : {one_by_one, exchanged, cached, elsewhere, sharing}) {
+    EXPECT_FALSE(other.fetches_beside());
+  }
+}
+
+// Of an RHS of 3 MiB, in panels of 250 KiB: all of it, or two.
+TEST(Mmt4dWalk, ExchangedMeetsAllOfAnRhsThatStaysNearWhereL3Feeds) {
+  for (const bool l3_feeds : {false, true}) {
+    Mmt4dWalk walk = {12, 32, 2000, 32, 128, 64, true};  // with the roles exchanged
+    walk.exchanged = true;
+    walk.on_l3_that_feeds = l3_feeds;
+    for (const TilesOfRhs& tiles : groups_of(walk)) {
+      ASSERT_EQ(2000, tiles.rhs.k1);
+      ASSERT_EQ(l3_feeds ? 12 : 2, tiles.i1 - tiles.i0);
+    }
+  }
+}
+
 #if defined(__x86_64__)
 using uk_test::cpu_with;
 using uk_test::CpuData;
@@ -353,7 +389,7 @@ TEST(Mmt4dWalk, TakesPanelsAbreastForSeveralLhsPanels) {
   EXPECT_EQ(1, groups_of(streaming)[0].panels);
   EXPECT_EQ(1, groups_of(exchanged)[0].panels);
   many.m = kStreamBytes / (100 * 16) + 1;
-  for (const bool l3_feeds : {false, true}) EXPECT_FALSE(many.is_faster_exchanged(l3_feeds));
+  for (const bool l3_feeds : {false, true}) EXPECT_FALSE(is_faster_exchanged(many, l3_feeds));
   for (const uk_index_t k : {100, 200}) {
     const bool reads = k * 256 > kPanelBytesInL1;
     EXPECT_EQ(!reads, abreast({kM, kN, k, 1, 4, 256, true}).reads_abreast());
@@ -616,8 +652,8 @@ TEST(Mmt4dWalk, ExchangesRolesWhereThatIsFaster) {
         Expected{walk_of(2, 8192, 32, kS8, 1), false, false}}) {
     SCOPED_TRACE(testing::PrintToString(walk.m) + " by " + testing::PrintToString(walk.n) +
                  " panels of " + testing::PrintToString(walk.k));
-    EXPECT_EQ(where_l3_feeds, walk.is_faster_exchanged(true));
-    EXPECT_EQ(elsewhere, walk.is_faster_exchanged(false));
+    EXPECT_EQ(where_l3_feeds, is_faster_exchanged(walk, true));
+    EXPECT_EQ(elsewhere, is_faster_exchanged(walk, false));
   }
 }
 
@@ -631,8 +667,8 @@ TEST(Mmt4dWalk, WritesNoShortRowsOfOutThatGoOnBeyondTheOp) {
     Mmt4dWalk walk = walk_of(24, n, k, kS8, 1);
     walk.out_goes_on = out_goes_on;
     EXPECT_TRUE(walk.rhs_stays_near());
-    EXPECT_FALSE(walk.is_faster_exchanged(false));
-    return walk.is_faster_exchanged(true);
+    EXPECT_FALSE(is_faster_exchanged(walk, false));
+    return is_faster_exchanged(walk, true);
   };
   EXPECT_TRUE(writes_rows(6, 16, false));
   EXPECT_FALSE(writes_rows(6, 16, true));
