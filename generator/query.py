@@ -42,7 +42,7 @@ _FEW_ROWS_OF_TILES, _MOSTLY_PADDING = 3, 16
 _ROWS_OF_TALL, _ROWS_OF_TALL_F64, _TALL = 17, 9, 1.125
 _READS_AHEAD = "READS_AHEAD"  # the tail of UK_CPU_FIELD7_X86_64_READS_AHEAD
 _ALONE, _FEW_ROWS = 1.375, 4
-_OF_SEVERAL, _ROUNDED_OF_SEVERAL, _ROWS_OF_SEVERAL = 1.0625, 1.25, 3
+_OF_SEVERAL, _ROUNDED_OF_SEVERAL, _LEAST_ROWS_OF_SEVERAL = 1.0625, 1.25, 3
 _FEW_SUMS = 4  # kFewSums of ukernel/tile.h
 # kTemporaries of tiles by hand that round each step, in arch/x86_64/avx2_fma and avx512_base.
 _ROUNDING_TEMPORARIES = {(16, "f16f16f16"): 6, (16, "bf16bf16bf16"): 8, (32, "f16f16f16"): 4, (32, "bf16bf16bf16"): 15}
@@ -394,8 +394,7 @@ def _cost_in_parts(row: Row, wide: bool, in_op: TileInOp, least_parts: int) -> i
         lanes = math.lcm(tile.m0 * tile.k0 * lhs_bits, vector_bits) // lane_bits
         return -(-lanes // _STEPS_PER_SUMMED_LANE)
 
-    again = blocks * tile.n0 * tile.k0 * rhs_bits if in_op.is_far else 0
-    far_columns = -(-_PER_FAR_LINE * again // _LINE_BITS)
+    far_bits = tile.n0 * tile.k0 * rhs_bits if in_op.is_far else 0
 
     def cost_of_blocks(columns_staged: bool) -> int:
         rows, larger_blocks = divmod(tile.m0, blocks)
@@ -405,7 +404,7 @@ def _cost_in_parts(row: Row, wide: bool, in_op: TileInOp, least_parts: int) -> i
         times_staged = all_blocks if is_dear else 2 if costs and all_blocks > 1 else 1
         return (parts * (larger_blocks * block_cost(rows + 1, columns_staged)
                          + (blocks - larger_blocks) * block_cost(rows, columns_staged))
-                + times_staged * rows_staging() + rows_summing() + (0 if columns_staged else far_columns)
+                + times_staged * rows_staging() + rows_summing() + -(-_PER_FAR_LINE * (1 if columns_staged else blocks) * far_bits // _LINE_BITS)
                 + _PER_INSTRUCTION * dots * dot.row_sum_instructions)
 
     if abreast:
@@ -469,16 +468,17 @@ def _order(row: Row, arch: str, cpu: str, m: int, n: int, k: int) -> tuple:
     cached_abreast = streams_abreast and not streams
     waits = (are_several and level.vector_bytes == 64
              and (not streams or from_several if rounds else cached_abreast))
-    gains_for_several = rounds or (tile.m0 >= _ROWS_OF_SEVERAL and tile.type.name != "s8s4s32")
-    are_few = lhs_panels == 1 or (gains_for_several and cached_abreast)
-    abreast = (gains or waits) and are_few and reads_abreast(row)
+    gains_for_several = rounds or (tile.m0 >= _LEAST_ROWS_OF_SEVERAL and tile.type.name != "s8s4s32")
+    gains_for_all = lhs_panels == 1 or (gains_for_several and cached_abreast)
+    abreast = (gains or waits) and gains_for_all and reads_abreast(row)
     vectors = -(-tile.n0 * max(BITS[tile.type.out], 32) // (8 * level.vector_bytes))
     can_take_several = (lhs_panels == 1 and are_several and level.vector_bytes == 64
                         and tile.m0 * vectors <= MOST_SUMS_ABREAST)
     is_alone = ((gains and not abreast)
                 or (from_several and not can_take_several and panel_bytes >= vectors * _LEAST_BYTES_ABREAST))
     by_lhs_panels = m <= 0 or m > _ROWS_TO_FETCH_BESIDE
-    is_far = streams and streams_abreast and by_lhs_panels and panel_bytes >= _FAR_PANEL_BYTES
+    is_far = (streams and streams_abreast and by_lhs_panels and panel_bytes >= _FAR_PANEL_BYTES
+              and not decodes_rhs)
     step: float = step_cost(row, is_wide(arch, cpu), TileInOp(rhs_panels if decodes_lhs else 0,
                                                               lhs_panels if decodes_rhs else 0, abreast, is_far))
     if abreast and cached_abreast:

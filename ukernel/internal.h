@@ -189,7 +189,7 @@ void generic_mmt4d_tile(uint32_t type, const TilePart& out, const void* lhs_pane
 // as the LHS, each of its blocks reads which, a block of the RHS need not be. K is whole but where
 // the panels alone would fill L2. For few rows an RHS from memory comes as elsewhere (below). With
 // the roles exchanged an LHS panel meets a block as large: f32 and bf16 with K from 800 to 2000
-// took 0.93 to 0.98 of the time of blocks as elsewhere, of two to four panels.
+// took 0.92 to 0.98 of the time of blocks as elsewhere, of two to four panels.
 constexpr uk_index_t kRhsBlockBytes = 4 << 20;
 constexpr uk_index_t kLongPanelBytes = 1 << 20;   // an LHS and an RHS panel
 constexpr uk_index_t kPanelBytesInL1 = 44 << 10;  // an RHS panel that meets rows one by one
@@ -199,7 +199,8 @@ constexpr uk_index_t kRowBytesAbreast = 128, kStreamedBytesPerRow = 32;
 // Rows of a tile and of the LHS, and the LHS, for which an RHS is fetched beside the products as on
 // other CPUs. In shorter panels than there: on Zen 5, with OUT fetched as well, 17 to 128 rows of
 // f32, bf16 and f64 took 0.88 to 0.97 of the time while memory was busy, of bytes 0.95 to 1.0, and
-// 0.96 to 1.02 else; but up to 1.07 in a matrix whose rows share sets of L2.
+// 0.96 to 1.02 else; but up to 1.07 in a matrix whose rows share sets of L2. Nobody
+// measured Zen 4, which does so, too.
 constexpr uk_index_t kFewRowsToFetchBeside = 4, kRowsToFetchBeside = 256;
 constexpr uk_index_t kLhsBytesToFetchBeside = 3 << 20, kFetchedPanelBytes = 192 << 10;
 constexpr uk_index_t kLeastFetchedBytes = 4 << 10;  // of an LHS panel, for those of one RHS panel

@@ -3,10 +3,10 @@
 // Licensed under the Apache License v2.0 with LLVM Exceptions; see LICENSE.
 #include <utility>
 
+#include "ukernel/copy_rows.h"
 #include "ukernel/internal.h"
 #include "ukernel/mmt4d_walk.h"
 #include "ukernel/stream.h"
-#include "ukernel/tile_walk.h"
 
 namespace uk {
 namespace {
@@ -127,7 +127,7 @@ class DecodedRhs {
     walk->has_parts = walk->small_l2 && type.rhs_bits <= 8 && !cpu_reads_ahead(p.cpu_data);
     const uk_index_t bytes = walk->has_parts ? kDecodedPartBytes : kDecodedBytes;
     walk->most_steps = bytes / tile_.operand.step_bytes;
-    walk->most_lhs_panels = results_share_sets(p, type) ? kLhsPanelsInSets : kSummedLhsPanels;
+    walk->most_lhs_panels = walk->results_share_sets ? kLhsPanelsInSets : kSummedLhsPanels;
   }
   void give(const TilesOfRhs& tiles, uk_index_t i, uk_tile_context_t* context) {
     context->decoded = rhs_;
@@ -339,8 +339,8 @@ void walk_tiles(const uk_mmt4d_params_t& p, const Mmt4dType& type, const uk_tile
     char* out = at(p.out, p.out_offset + s.i * p.out_stride0 + s.j * out_tile, type.out_bits);
     if (s.fetches_out) {
       const uk_index_t to_next = p.out_stride0 * type.out_bits / 8;
-      prefetch_run_to_l1(reinterpret_cast<uintptr_t>(out) + static_cast<uintptr_t>(to_next),
-                         out_tile * type.out_bits / 8);
+      prefetch_run<kIntoL1>(reinterpret_cast<uintptr_t>(out) + static_cast<uintptr_t>(to_next),
+                            out_tile * type.out_bits / 8);
     }
     if (s.tile) return s.tile(out, s.lhs, s.rhs, s.k1, s.flags, context);
     generic_mmt4d_tile(type.flag, {out, p.n0, p.m0, p.n0}, s.lhs, s.rhs, s.k1, s.flags,
@@ -375,7 +375,7 @@ class UnpackedOut {
     if (s.fetches_out) {
       Step next = s;
       ++next.i;
-      for_rows(part(next), prefetch_run_to_l1);
+      fetch_rows<kIntoL1>(part(next));
     }
     // A tile that prefetches its own panel takes its results up and puts them down every few steps
     // (arch/mmt4d_tile.h). In the matrix they may share a set of L1 with each other: M = 16 of f32
@@ -386,7 +386,7 @@ class UnpackedOut {
       // two of each row, where a core does not see what comes next. Without it s8s8 2048x2048x2048
       // took 7 % longer. Where OUT is near, prefetches only cost time.
       const bool is_in_parts = !(s.first && s.last) && !s.follows;
-      if (AnyOperands::kDecodesRhs && is_far_ && is_in_parts) for_rows(out, prefetch_run_to_l2);
+      if (AnyOperands::kDecodesRhs && is_far_ && is_in_parts) fetch_rows<kIntoL2>(out);
       context.out_stride = out.stride;
       return s.tile(out.first, s.lhs, s.rhs, s.k1, s.flags, context);
     }
@@ -416,11 +416,11 @@ class UnpackedOut {
         {part.rows, part.columns * bits_ / 8, to_stride * bits_ / 8, from_stride * bits_ / 8});
   }
 
-  template <class OneRow>
-  void for_rows(const TilePart& part, OneRow one_row) const {
+  template <int kLocality>
+  void fetch_rows(const TilePart& part) const {
     for (uk_index_t r = 0; r < part.rows; ++r) {
-      one_row(reinterpret_cast<uintptr_t>(at(part.first, r * part.stride, bits_)),
-              part.columns * bits_ / 8);
+      prefetch_run<kLocality>(reinterpret_cast<uintptr_t>(at(part.first, r * part.stride, bits_)),
+                              part.columns * bits_ / 8);
     }
   }
 

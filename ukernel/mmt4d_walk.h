@@ -97,7 +97,7 @@ struct Mmt4dWalk {
   // Whether the RHS here is a tile's LHS, and the other way round, so that no tile can prefetch it
   // for itself.
   bool exchanged = false;
-  bool on_l3_that_feeds = false;  // the CPU's, whatever the order of tiles
+  bool on_l3_that_feeds = false;  // whether L3 feeds these tiles, in whatever order they come
 
   uk_index_t rhs_bytes() const { return n * k * rhs_step_bytes; }
   bool rhs_streams() const { return rhs_bytes() >= kStreamBytes; }

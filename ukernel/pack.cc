@@ -144,7 +144,7 @@ class Packer {
     const uk_index_t width = count * plan_.columns * plan_.bits / 8;
     const auto start = reinterpret_cast<uintptr_t>(row(i, j));
     for (uk_index_t r = 0; r < rows * plan_.rows; ++r) {
-      prefetch_run_to_l2(start + r * plan_.stride0 * plan_.bits / 8, width);
+      prefetch_run<kIntoL2>(start + r * plan_.stride0 * plan_.bits / 8, width);
     }
   }
 

@@ -27,15 +27,15 @@ constexpr double kTall = 1.125;
 // 1x16, 4x16 up to 1.5 times as long as 4x8.
 constexpr uk_index_t kFewRows = 4;
 constexpr double kAlone = 1.375;
-// Several LHS panels by tiles that take several RHS panels: so many times as long as the model has
-// it, in the caches of Zen 5. 240x480 took tiles of 6x16 0.97 to 1.01 times as long as 16x32, but
-// less padding should decide, not a tie: 246x47x25 took 13x32 1.39 to 1.47 times as long as 4x16 or
-// 6x16, of f32, u8s8 and bf16. Tiles of one or two rows mostly read: 3 rows of f32 took 1x64 up to
-// 2.1 times as long as 4x16. Where sums are rounded each step, 8 rows of f16 took 1.1 to 1.2 times
-// as long by 4x16 as by 8x32, 9 to 12 rows of bf16 0.66 to 0.87 times as long by 4x16 as by 8x16.
-// What is lost: 11 and 12 rows of f16 still come by 4x32, 1.2 times as long as by 4x16.
+// Several LHS panels by tiles that take several RHS panels count so many times as long as the model
+// has it, in the caches of Zen 5. 240x480 took tiles of 6x16 0.97 to 1.01 times as long as 16x32,
+// but less padding should decide, not a tie: 246x47x25 took 13x32 1.39 to 1.47 times as long as
+// 4x16 or 6x16, of f32, u8s8 and bf16. Tiles of one or two rows mostly read: 3 rows of f32 took
+// 1x64 up to 2.1 times as long as 4x16. Where sums are rounded each step, 8 rows of f16 took 1.1
+// to 1.2 times as long by 4x16 as by 8x32, 9 to 12 rows of bf16 0.66 to 0.87 times as long by 4x16
+// as by 8x16. What is lost: 11 and 12 rows of f16 still come by 4x32, 1.2 times as long as by 4x16.
 constexpr double kOfSeveral = 1.0625, kRoundedOfSeveral = 1.25;
-constexpr int32_t kRowsOfSeveral = 3;
+constexpr int32_t kLeastRowsOfSeveral = 3;
 // A panel of an RHS from memory that is so long does not stay in L2, beside that of the LHS, until
 // the next block of a tile reads it. Measured on Zen 5, where each LHS panel in turn meets the RHS
 // panels, unless its rows are few.
@@ -82,12 +82,12 @@ double total_cost(const uk_tile_row_t& row, const uint64_t* cpu_data, bool wide,
   const bool cached_abreast = streams_abreast && !streams;
   const bool waits =
       are_several && unit.bytes == 64 && (rounds ? !streams || from_several : cached_abreast);
-  // Of more LHS panels, too, but for bytes by nibbles: each tile sums its rows, of which 4x16 took
-  // up to 2.5 times as long as 9x32.
+  // Of more LHS panels, too, but for bytes by nibbles: each tile sums its rows, and 4x16 took up to
+  // 2.5 times as long as 9x32.
   const bool gains_for_several =
-      rounds || (row.m0 >= kRowsOfSeveral && type.flag != UK_MMT4D_TYPE_S8S4S32);
-  const bool are_few = lhs_panels == 1 || (gains_for_several && cached_abreast);
-  in_op.abreast = (gains || waits) && are_few && gains_abreast_in_caches(row);
+      rounds || (row.m0 >= kLeastRowsOfSeveral && type.flag != UK_MMT4D_TYPE_S8S4S32);
+  const bool gains_for_all = lhs_panels == 1 || (gains_for_several && cached_abreast);
+  in_op.abreast = (gains || waits) && gains_for_all && gains_abreast_in_caches(row);
   // On Zen 5, too, where 8x32 took 1.28 to 1.39 times as long as 8x16 from memory. Nearly all tiles
   // of so few sums can take several, but a panel of one vector would have to be long enough, too:
   // else 16x16 looked better than tiles of 32 columns, of which 9 rows of bytes, with K = 4096,
@@ -99,8 +99,10 @@ double total_cost(const uk_tile_row_t& row, const uint64_t* cpu_data, bool wide,
   const bool is_alone = (gains && !in_op.abreast) ||
                         (from_several && !can_take_several &&
                          panel_bytes >= static_cast<double>(vectors * kLeastBytesAbreast));
+  // Of so few rows only LHS panels that are very long come one by one (ukernel/mmt4d_walk.h).
   const bool by_lhs_panels = m <= 0 || m > kRowsToFetchBeside;
-  in_op.is_far = streams && streams_abreast && by_lhs_panels && panel_bytes >= kFarPanelBytes;
+  in_op.is_far = streams && streams_abreast && by_lhs_panels && panel_bytes >= kFarPanelBytes &&
+                 in_op.rhs_decoded_for == 0;
   double step = tile_step_cost(row, wide, in_op);
   // The last one or two panels come by themselves. On other CPUs nobody measured what that costs.
   if (in_op.abreast && cached_abreast) {

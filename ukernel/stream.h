@@ -24,20 +24,20 @@ void stream_runs(const uint64_t* cpu_data, const StreamedRuns& runs);
 // After the last of them, before the op returns.
 void end_streams();
 
+// Localities of __builtin_prefetch.
+constexpr int kIntoL2 = 2, kIntoL1 = 3;
+
 // Of an address that may be past the end of everything, which no pointer may be.
 template <int kLocality>
-UK_INLINE void prefetch_line(uintptr_t address) {
+UK_INLINE void prefetch(uintptr_t address) {
   __builtin_prefetch(reinterpret_cast<const char*>(address), 0, kLocality);
   __asm__ volatile("");  // GCC drops calls of a function that does nothing but prefetch
 }
-inline void prefetch_to_l2(uintptr_t address) { prefetch_line<2>(address); }
 
 // Of a run of bytes every line, but for the last if it does not start with one.
-inline void prefetch_run_to_l2(uintptr_t start, uk_index_t bytes) {
-  for (uk_index_t at = 0; at < bytes; at += kLineBytes) prefetch_line<2>(start + at);
-}
-inline void prefetch_run_to_l1(uintptr_t start, uk_index_t bytes) {
-  for (uk_index_t at = 0; at < bytes; at += kLineBytes) prefetch_line<3>(start + at);
+template <int kLocality>
+UK_INLINE void prefetch_run(uintptr_t start, uk_index_t bytes) {
+  for (uk_index_t at = 0; at < bytes; at += kLineBytes) prefetch<kLocality>(start + at);
 }
 
 }  // namespace uk

@@ -249,13 +249,14 @@ class Step {
     const int times_staged = is_dear ? all_blocks : costs && all_blocks > 1 ? 2 : 1;
     return parts_ * (larger_blocks * block_cost(rows + 1, columns_staged) +
                      (blocks_ - larger_blocks) * block_cost(rows, columns_staged)) +
-           times_staged * rows_staging() + rows_summing() + (columns_staged ? 0 : far_columns()) +
+           times_staged * rows_staging() + rows_summing() +
+           far_columns(columns_staged ? 1 : blocks_) +
            kPerInstruction * dots_ * dot_.row_sum_instructions;
   }
 
-  int far_columns() const {
+  int far_columns(int times) const {
     if (!in_op_.is_far) return 0;
-    return ceil_div(kPerFarLine * blocks_ * row_.n0 * row_.k0 * type_.rhs_bits, kLineBits);
+    return ceil_div(kPerFarLine * times * row_.n0 * row_.k0 * type_.rhs_bits, kLineBits);
   }
 
   int columns_staging() const {
@@ -291,7 +292,7 @@ class Step {
     // To the nearest: rounded up, 14 rows of f16 would seem to take longer a row than 13, but took
     // 0.93 to 1.0 of the time on Zen 5.
     const int staging = per_vector * row_.m0 * dots_ * lane_bits_;
-    return std::max(1, (staging + vector_bits() / 2) / vector_bits());
+    return std::max(1, (staging + vector_bits() / 2) / vector_bits());  // 0 where none is staged
   }
 
   // Tiles of one block: generated ones of pairs of bf16, a vector of which is stored in two parts

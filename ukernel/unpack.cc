@@ -93,10 +93,10 @@ class Unpacker {
     const uk_index_t tile_bytes = plan_.tile_size() * plan_.bits / 8;
     const auto start = reinterpret_cast<uintptr_t>(tile(i, j));
     if (plan_.tiles_stride1 == plan_.tile_size()) {
-      return prefetch_run_to_l2(start, count * tile_bytes);
+      return prefetch_run<kIntoL2>(start, count * tile_bytes);
     }
     for (uk_index_t c = 0; c < count; ++c) {
-      prefetch_run_to_l2(start + c * plan_.tiles_stride1 * plan_.bits / 8, rows * tile_bytes);
+      prefetch_run<kIntoL2>(start + c * plan_.tiles_stride1 * plan_.bits / 8, rows * tile_bytes);
     }
   }
 
@@ -109,7 +109,7 @@ class Unpacker {
     for (uk_index_t c = 0; c < count; ++c, to += bytes) {
       const char* from = tile(i, j + c);
       for (uk_index_t at = 0; at < lines; at += kLineBytes) {
-        prefetch_to_l2(reinterpret_cast<uintptr_t>(from + at) + kColumnAheadBytes);
+        prefetch<kIntoL2>(reinterpret_cast<uintptr_t>(from + at) + kColumnAheadBytes);
         __builtin_memcpy(to + at, from + at, kLineBytes);
       }
       __builtin_memcpy(to + lines, from + lines, static_cast<size_t>(bytes - lines));

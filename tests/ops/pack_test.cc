@@ -7,6 +7,7 @@
 #include <set>
 
 #include "tests/ops/harness.h"
+#include "ukernel/copy_rows.h"
 #include "ukernel/stream.h"
 #include "ukernel/tile_walk.h"
 
@@ -803,6 +804,21 @@ std::vector<TypeAtLevel> types_at_levels() {
     for (const std::string& isa : levels) all.push_back({type, isa});
   }
   return all;
+}
+
+// Whatever their length, and nothing beside them.
+TEST(CopyRowParts, CopiesTheseBytesAlone) {
+  constexpr uk_index_t kRows = 3, kToStride = 300, kFromStride = 280;
+  std::vector<char> from(kRows * kFromStride);
+  std::iota(from.begin(), from.end(), 0);
+  for (uk_index_t bytes = 1; bytes <= 270; ++bytes) {
+    std::vector<char> to(kRows * kToStride, 'x'), expected = to;
+    for (uk_index_t r = 0; r < kRows; ++r) {
+      std::copy_n(&from[r * kFromStride], bytes, &expected[r * kToStride]);
+    }
+    uk::copy_row_parts(to.data(), from.data(), {kRows, bytes, kToStride, kFromStride});
+    ASSERT_EQ(expected, to) << bytes << " bytes";
+  }
 }
 
 class PackAtLevel : public ::testing::TestWithParam<TypeAtLevel> {};
