@@ -394,7 +394,10 @@ def _cost_in_parts(row: Row, wide: bool, in_op: TileInOp, least_parts: int) -> i
         lanes = math.lcm(tile.m0 * tile.k0 * lhs_bits, vector_bits) // lane_bits
         return -(-lanes // _STEPS_PER_SUMMED_LANE)
 
-    far_bits = tile.n0 * tile.k0 * rhs_bits if in_op.is_far else 0
+    def far_columns(times: int) -> int:
+        if not in_op.is_far:
+            return 0
+        return -(-_PER_FAR_LINE * times * tile.n0 * tile.k0 * rhs_bits // _LINE_BITS)
 
     def cost_of_blocks(columns_staged: bool) -> int:
         rows, larger_blocks = divmod(tile.m0, blocks)
@@ -404,7 +407,7 @@ def _cost_in_parts(row: Row, wide: bool, in_op: TileInOp, least_parts: int) -> i
         times_staged = all_blocks if is_dear else 2 if costs and all_blocks > 1 else 1
         return (parts * (larger_blocks * block_cost(rows + 1, columns_staged)
                          + (blocks - larger_blocks) * block_cost(rows, columns_staged))
-                + times_staged * rows_staging() + rows_summing() + -(-_PER_FAR_LINE * (1 if columns_staged else blocks) * far_bits // _LINE_BITS)
+                + times_staged * rows_staging() + rows_summing() + far_columns(1 if columns_staged else blocks)
                 + _PER_INSTRUCTION * dots * dot.row_sum_instructions)
 
     if abreast:

@@ -120,7 +120,8 @@ struct Mmt4dWalk {
     return m0 <= kFewRowsToFetchBeside || (m * m0 <= kRowsToFetchBeside && is_small);
   }
 
-  // Whether there are such blocks, and no harm is done by more parts of K.
+  // Whether there are such blocks, whose panels are shorter then: not where results that wait for
+  // more parts of K would push each other out.
   bool fetches_beside() const {
     return on_l3_that_feeds && !l3_feeds && !exchanged && rhs_streams() && !reads_abreast() &&
            !results_share_sets;

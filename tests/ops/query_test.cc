@@ -275,6 +275,14 @@ TEST(QueryN0, IsTwoVectorsWhereRowsAreMany) {
   }
 }
 
+// Of free weights.
+void expect_answer(const CpuData& cpu, uint32_t type, uk_index_t m, uk_index_t n, uk_index_t k,
+                   const uk_tile_sizes_t& expected) {
+  uk_tile_sizes_t sizes = kUntouched;
+  ASSERT_EQ(UK_STATUS_OK, uk_query_tile_sizes(type, m, n, k, nullptr, cpu.data(), &sizes));
+  EXPECT_TRUE(sizes == expected) << text(sizes) << " for " << m << " x " << n << " x " << k;
+}
+
 // Tiles of one row do no more work for two rows of bf16 than one of two does, but read the weights
 // twice: from memory bench_query finds them a third behind.
 TEST(QueryFromMemory, TwoRowsReadTheWeightsOnce) {
@@ -290,10 +298,7 @@ TEST(QueryFromMemory, EightRowsHaveFewSumsOnLongPanels) {
   const CpuData cpu = cpu_with({"avx512_bf16", "avx_vnni"});
   for (const auto& [k, n0] : {std::make_pair(4096, 16), std::make_pair(1024, 16),
                               std::make_pair(1023, 32), std::make_pair(256, 32)}) {
-    uk_tile_sizes_t sizes = kUntouched;
-    ASSERT_EQ(UK_STATUS_OK, uk_query_tile_sizes(UK_MMT4D_TYPE_F32F32F32, 8, (16 << 20) / k, k,
-                                                nullptr, cpu.data(), &sizes));
-    EXPECT_TRUE(sizes == (uk_tile_sizes_t{8, n0, 1})) << text(sizes) << " for K = " << k;
+    expect_answer(cpu, UK_MMT4D_TYPE_F32F32F32, 8, (16 << 20) / k, k, {8, n0, 1});
   }
 }
 
@@ -302,10 +307,7 @@ TEST(QueryFromMemory, MoreRowsDoNotHavePanelsOfOneVector) {
   const CpuData cpu = cpu_with({"avx512_bf16", "avx512_vnni", "avx_vnni"});
   for (const uk_index_t k : {1024, 2048, 4096, 8192}) {
     for (const int32_t m : {9, 13}) {
-      uk_tile_sizes_t sizes = kUntouched;
-      ASSERT_EQ(UK_STATUS_OK, uk_query_tile_sizes(UK_MMT4D_TYPE_U8S8S32, m, (16 << 20) / k, k,
-                                                  nullptr, cpu.data(), &sizes));
-      EXPECT_TRUE(sizes == (uk_tile_sizes_t{m, 32, 4})) << text(sizes) << " for K = " << k;
+      expect_answer(cpu, UK_MMT4D_TYPE_U8S8S32, m, (16 << 20) / k, k, {m, 32, 4});
     }
   }
 }
@@ -329,12 +331,7 @@ TEST(QueryFromMemory, LongPanelsAreReadByOneBlock) {
       {cpu, UK_MMT4D_TYPE_F64F64F64, 512, 4096, {14, 16, 1}},
       {cpu, UK_MMT4D_TYPE_BF16BF16F32, 512, 8192, {14, 32, 2}},
   };
-  for (const auto& e : expected) {
-    uk_tile_sizes_t sizes = kUntouched;
-    ASSERT_EQ(UK_STATUS_OK,
-              uk_query_tile_sizes(e.type, e.m, 4096, e.k, nullptr, e.cpu.data(), &sizes));
-    EXPECT_TRUE(sizes == e.sizes) << text(sizes) << " for " << e.m << " rows, K = " << e.k;
-  }
+  for (const auto& e : expected) expect_answer(e.cpu, e.type, e.m, 4096, e.k, e.sizes);
 }
 
 // In the caches tiles of few sums take several panels at once, if there are several.
@@ -366,12 +363,7 @@ TEST(QueryInCaches, FewRowsHaveFewSumsOnSeveralPanels) {
       {cpu, UK_MMT4D_TYPE_F32F32F32, 4, 64, {4, 32, 1}},
       {cpu, UK_MMT4D_TYPE_F32F32F32, 4, 48, {4, 16, 1}},
   };
-  for (const auto& e : expected) {
-    uk_tile_sizes_t sizes = kUntouched;
-    ASSERT_EQ(UK_STATUS_OK,
-              uk_query_tile_sizes(e.type, e.m, e.n, 256, nullptr, e.cpu.data(), &sizes));
-    EXPECT_TRUE(sizes == e.sizes) << text(sizes) << " for " << e.m << " x " << e.n;
-  }
+  for (const auto& e : expected) expect_answer(e.cpu, e.type, e.m, e.n, 256, e.sizes);
 }
 
 // AMX multiplies 16 rows at a time. Of few rows most would be padding.
