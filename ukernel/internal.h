@@ -225,6 +225,13 @@ constexpr uk_index_t kLhsBlockBytesInSmallL2 = 256 << 10;
 // to 0.97 of the time, 1024x1024x1024 0.97 and 1; f16 as long, bf16, whose LHS panels are twice as
 // long and so come in smaller blocks, 1.02 to 1.04.
 constexpr uk_index_t kPanelBytesOfParts = 64 << 10;
+// With 2 MiB of L2, on Emerald Rapids, blocks are as long as their panels may be without parts, up
+// to so many parts, more of which leave few LHS panels to an RHS panel that is decoded for them:
+// four took s8s8 3072x2048x3072 1.03 times as long. Parts pay where so much passes between two
+// visits to a tile of OUT, which so comes from L3: types of bytes and nibbles of 1000 rows and
+// columns and more took 0.91 to 0.98 of the time. With less it took up to 1.04 times as long.
+constexpr uk_index_t kMostPartsOfBlock = 8;
+constexpr uk_index_t kPassedBytes = 5 << 19;
 constexpr uk_index_t kDecodedPartBytes = 16 << 10;
 constexpr uk_index_t kOutBlockBytes = 512 << 10;  // of OUT, where K is in eight parts or more
 constexpr uk_index_t kOutPartsBytes = 4 << 20;    // of fewer, so much for all parts together

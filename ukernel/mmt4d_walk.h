@@ -89,8 +89,7 @@ struct Mmt4dWalk {
   bool out_goes_on = false;         // as uk::out_goes_on() says
   bool results_share_sets = false;  // likewise
   // Whether most_steps make a part of a block: its tiles take all parts with one RHS panel before
-  // they meet the next, and find their results in L1 or L2 in between. Where blocks are those of a
-  // small L2; read by for_all_tiles<true>.
+  // they meet the next, and find their results in L1 or L2 in between. Read by for_all_tiles<true>.
   bool has_parts = false;
   // Parts of K are a multiple of so many steps, which an instruction takes. So is most_steps.
   uk_index_t tile_steps = 1;
@@ -102,6 +101,12 @@ struct Mmt4dWalk {
   uk_index_t rhs_bytes() const { return n * k * rhs_step_bytes; }
   bool rhs_streams() const { return rhs_bytes() >= kStreamBytes; }
   bool reads_rhs_once() const { return rhs_streams() && m == 1; }
+  // Whether tiles of OUT have left L2 when the next part of K, of so many steps, comes to them:
+  // what passes in between is the RHS and OUT of an LHS block.
+  bool results_leave_l2(uk_index_t steps) const {
+    const uk_index_t block_m = equal_block(m, lhs_step_bytes * steps, kLhsBlockBytes);
+    return n * (rhs_step_bytes * steps + block_m * out_tile_bytes) >= kPassedBytes;
+  }
   // Whether it comes from L2 or L3, in panels that are in L2 beside those of the LHS as they are.
   // Longer ones are not split alike in either order: f32 256x32x16384 took 1.2 times as long.
   bool rhs_stays_near() const {
@@ -284,12 +289,15 @@ struct Mmt4dWalk {
     // An RHS panel that meets one LHS panel is read once in any order: splitting K would only add
     // traffic on OUT.
     if (m > 1 && can_split_k) {
-      const uk_index_t panel_bytes = rhs_blocks         ? kLongPanelBytes
-                                     : has_k_parts      ? kPanelBytesOfParts
-                                     : small_l2         ? kPanelBytesInSmallL2
-                                     : fetches_beside() ? kFetchedPanelBytes
-                                                        : kPanelBytes;
+      const uk_index_t panel_bytes = rhs_blocks                ? kLongPanelBytes
+                                     : has_k_parts && small_l2 ? kPanelBytesOfParts
+                                     : small_l2                ? kPanelBytesInSmallL2
+                                     : fetches_beside()        ? kFetchedPanelBytes
+                                                               : kPanelBytes;
       block.k = equal_block(k, lhs_step_bytes + rhs_panels * rhs_step_bytes, panel_bytes, 16);
+    }
+    if (has_k_parts && !small_l2) {
+      block.k = smaller(block.k, equal_block(k, 1, most_steps * kMostPartsOfBlock));
     }
     const bool is_limited = most_steps > 0 && !has_k_parts;
     if (is_limited) block.k = smaller(block.k, equal_block(k, 1, most_steps));

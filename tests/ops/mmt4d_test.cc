@@ -946,6 +946,36 @@ TEST_P(Mmt4dOnDecodedRhs, PartsOfBlocksOfK) {
   }
 }
 
+// On a larger L2, with so many results that they leave it from one part to the next: the same as on
+// a small one. The walk is the same for all tiles of a type.
+TEST_P(Mmt4dOnDecodedRhs, PartsOfBlocksOfKWithManyResults) {
+  UK_SKIP_WITHOUT_LEVEL(GetParam().isa);
+  for (const uk_tile_row_t* row : rows_that(takes_decoded_rhs, GetParam())) {
+    if (row->n0 < 16 || row->m0 < 4) continue;
+    const uk_tile_sizes_t tile = {row->m0, row->n0, row->k0};
+    const uk_index_t part =
+        uk::kDecodedPartBytes / uk::on_decoded_rhs_of_row(*row)->operand.step_bytes;
+    // Two blocks, and more LHS panels than have the sums of all parts of one.
+    const uk_index_t k = uk::kMostPartsOfBlock * part + 5;
+    const uk_index_t m = std::max(kLhsPanels, uk::kSummedLhsPanels / uk::kMostPartsOfBlock + 1);
+    const uk_index_t out_bytes = row->m0 * row->n0 * bits_of(GetParam().type.out) / 8;
+    const uk_index_t n = uk::kPassedBytes / (2 * part * rhs_step_bytes(tile) + m * out_bytes) + 1;
+    const Case all = {row->flags, m, n, k, tile, Strides::kDense, Edge::end, "random"};
+    CpuData small = data;
+    small[7] |= uk::kSmallL2;
+    Call here(all, data.data()), there(all, small.data());
+    here.run();
+    there.run();
+    if (HasFatalFailure()) return;
+    for (uk_index_t i = 0; i < m; ++i) {
+      for (uk_index_t j = 0; j < n; ++j) {
+        ASSERT_EQ(there.tile(i, j), here.tile(i, j)) << row->symbol << ", tile " << i << ", " << j;
+      }
+    }
+    return;
+  }
+}
+
 TEST_P(Mmt4dOnSummedRows, FewSteps) {
   UK_SKIP_WITHOUT_LEVEL(GetParam().isa);
   for (const uk_tile_row_t* row : rows_that(shares_row_sums, GetParam())) {

@@ -87,9 +87,9 @@ Mmt4dWalk in_small_l2(Mmt4dWalk walk) {
   return walk;
 }
 
-// As of a decoded RHS in such a one: several parts of K to a block.
+// As of a decoded RHS: several parts of K to a block.
 Mmt4dWalk in_parts_of_blocks() {
-  Mmt4dWalk walk = in_small_l2(in_blocks_each_way(true));
+  Mmt4dWalk walk = in_blocks_each_way(true);
   walk.most_steps = 100;
   walk.has_parts = true;
   return walk;
@@ -104,6 +104,7 @@ TEST(Mmt4dWalk, GivesEachTileAllStepsInOrder) {
       in_blocks_each_way(true),
       in_small_l2(in_blocks_each_way(false)),
       in_parts_of_blocks(),
+      in_small_l2(in_parts_of_blocks()),
       few_rows(4, kCheap, 1),
       few_rows(4, kCheap, 2),
       few_rows(4, kDear, 2),
@@ -554,7 +555,7 @@ TEST(Mmt4dWalk, SaysWhereOtherPartsOfTheLhsStart) {
 // Each RHS panel has all parts of a block's K before the next one, so that OUT is near; the sums of
 // rows have places for all of these.
 TEST(Mmt4dWalk, TakesAllPartsOfABlockWithOneRhsPanel) {
-  const Mmt4dWalk walk = in_parts_of_blocks();
+  const Mmt4dWalk walk = in_small_l2(in_parts_of_blocks());
   const std::vector<TilesOfRhs> groups = groups_of(walk);
   ASSERT_EQ(0, groups[0].part);
   for (size_t at = 0; at < groups.size(); ++at) {
@@ -584,7 +585,7 @@ TEST(Mmt4dWalk, TakesAllPartsOfABlockWithOneRhsPanel) {
 
 // Four rows of bytes, the fewest that take a decoded RHS, by a column that takes a whole vector.
 TEST(Mmt4dWalk, HasPlacesForTheSumsOfTheMostPartsOfABlock) {
-  Mmt4dWalk walk = in_parts_of_blocks();
+  Mmt4dWalk walk = in_small_l2(in_parts_of_blocks());
   walk.m0 = walk.lhs_step_bytes = 4;
   walk.rhs_step_bytes = 1;
   walk.n = 3;
@@ -596,6 +597,17 @@ TEST(Mmt4dWalk, HasPlacesForTheSumsOfTheMostPartsOfABlock) {
     most_parts = std::max(most_parts, tiles.part + 1);
   }
   EXPECT_EQ(ceil_div(walk.k, walk.most_steps), most_parts);
+}
+
+TEST(Mmt4dWalk, TakesAFewPartsOfABlockWhereL2IsNotSmall) {
+  const Mmt4dWalk walk = in_parts_of_blocks();
+  uk_index_t most_parts = 0;
+  for (const TilesOfRhs& tiles : groups_of(walk)) {
+    ASSERT_LE(tiles.rhs.k1, walk.most_steps);
+    ASSERT_LE((tiles.part + 1) * (tiles.i1 - tiles.i0), kSummedLhsPanels);
+    most_parts = std::max(most_parts, tiles.part + 1);
+  }
+  EXPECT_EQ(kMostPartsOfBlock, most_parts);
 }
 
 // Tiles of `sizes`, elements in `bytes`, sums in four.
@@ -618,6 +630,22 @@ TEST(Mmt4dWalk, HasLhsBlocksWhereTheRhsComesSoonerSo) {
   EXPECT_TRUE(walk_of(18, 1024, 512, kF32, 4).gains_by_lhs_blocks());
   EXPECT_FALSE(walk_of(19, 1024, 512, kF32, 4).gains_by_lhs_blocks());
   EXPECT_TRUE(walk_of(128, 128, 4096, kFew, 4).gains_by_lhs_blocks());
+}
+
+// On either side of the bound, by what was measured: parts of K were faster in the first of each
+// two.
+TEST(Mmt4dWalk, SaysWhenResultsLeaveL2) {
+  constexpr uk_tile_sizes_t kS8 = {14, 32, 4};
+  constexpr uk_index_t kSteps = kDecodedBytes / (32 * 4);
+  const auto leave = [&](uk_index_t m, uk_index_t n, uk_index_t k) {
+    return walk_of(ceil_div(m, 14), ceil_div(n, 32), k / 4, kS8, 1).results_leave_l2(kSteps);
+  };
+  EXPECT_TRUE(leave(500, 1500, 8192));
+  EXPECT_FALSE(leave(500, 500, 8192));
+  EXPECT_TRUE(leave(200, 1500, 2048));
+  EXPECT_FALSE(leave(300, 500, 1100));
+  EXPECT_TRUE(leave(2048, 2048, 2048));
+  EXPECT_FALSE(leave(1024, 256, 11008));
 }
 
 // On either side of each bound, by what was measured.
