@@ -132,6 +132,9 @@ struct Mmt4dWalk {
            !results_share_sets;
   }
 
+  // Whether each LHS block brings the RHS from memory anew, whose panels are as short then.
+  bool rereads_memory() const { return !on_l3_that_feeds && rhs_bytes() >= kMemoryRhsBytes; }
+
   // Whether each LHS panel in turn should meet the RHS panels, by the walk with the roles
   // exchanged, on a CPU whose L3 feeds tiles or not: if the LHS comes from memory, beyond L3 or as
   // slow as that, and is the larger operand. Where L3 feeds tiles, blocks of one LHS panel would
@@ -289,11 +292,11 @@ struct Mmt4dWalk {
     // An RHS panel that meets one LHS panel is read once in any order: splitting K would only add
     // traffic on OUT.
     if (m > 1 && can_split_k) {
-      const uk_index_t panel_bytes = rhs_blocks                ? kLongPanelBytes
-                                     : has_k_parts && small_l2 ? kPanelBytesOfParts
-                                     : small_l2                ? kPanelBytesInSmallL2
-                                     : fetches_beside()        ? kFetchedPanelBytes
-                                                               : kPanelBytes;
+      const uk_index_t panel_bytes = rhs_blocks                             ? kLongPanelBytes
+                                     : has_k_parts && small_l2              ? kPanelBytesOfParts
+                                     : small_l2                             ? kPanelBytesInSmallL2
+                                     : fetches_beside() || rereads_memory() ? kFetchedPanelBytes
+                                                                            : kPanelBytes;
       block.k = equal_block(k, lhs_step_bytes + rhs_panels * rhs_step_bytes, panel_bytes, 16);
     }
     if (has_k_parts && !small_l2) {

@@ -217,6 +217,23 @@ TEST(Mmt4dWalk, HasSmallerBlocksInASmallL2) {
   }
 }
 
+// The smallest RHS that has them, and the largest that has not.
+TEST(Mmt4dWalk, HasShorterPanelsWhereItReadsMemoryAnew) {
+  constexpr uk_index_t kN = kMemoryRhsBytes / (128 * 4096);
+  const Mmt4dWalk walk = {8, kN, 4096, 16, 64, 128, true};
+  for (const Call& call : calls_of(walk)) {
+    ASSERT_LE(call.k1 * (64 + 128), kFetchedPanelBytes);
+    ASSERT_GT(2 * call.k1 * (64 + 128), kFetchedPanelBytes);
+  }
+  Mmt4dWalk smaller = walk, fed = walk;
+  smaller.n = kN - 1;
+  fed.on_l3_that_feeds = true;
+  EXPECT_TRUE(walk.rereads_memory());
+  EXPECT_FALSE(smaller.rereads_memory());
+  EXPECT_FALSE(fed.rereads_memory());
+  EXPECT_GT(calls_of(smaller)[0].k1 * (64 + 128), kFetchedPanelBytes);
+}
+
 TEST(Mmt4dWalk, HasShorterPanelsWhereItFetchesBesideAFeedingL3) {
   Mmt4dWalk walk = {8, 41, 9000, 16, 64, 128, true};
   walk.on_l3_that_feeds = true;
