@@ -216,7 +216,8 @@ constexpr uk_index_t kPanelBytes = 384 << 10;  // an LHS and an RHS panel
 // An RHS this large comes from memory once more for each LHS block. Of shorter panels, as long as
 // where an RHS is fetched beside an LHS block, more fit one: f32 64x4096x4096 took 0.86 of the time
 // on Emerald Rapids, 128x4096x4096 and 128x11008x4096 0.92, 512x4096x4096 0.94, f64 512x1024x4096
-// 0.97. Of an RHS of 16 MiB f32 took as long, and f64 of 8 MiB 1.03 times.
+// 0.97. With an RHS of 16 MiB f32 took as long, with one of 8 MiB f64 1.03 times. Nobody measured
+// other CPUs whose L3 feeds no tiles.
 constexpr uk_index_t kMemoryRhsBytes = 32 << 20;
 constexpr uk_index_t kLhsBlockBytes = 512 << 10;  // the LHS panels that an RHS panel meets
 // With 512 KiB of L2, on Zen 3, f64 16x8 took 1.2 times as long in blocks of those sizes, f32 1.02;
@@ -231,12 +232,14 @@ constexpr uk_index_t kLhsBlockBytesInSmallL2 = 256 << 10;
 // long and so come in smaller blocks, 1.02 to 1.04.
 constexpr uk_index_t kPanelBytesOfParts = 64 << 10;
 // With 2 MiB of L2, on Emerald Rapids, blocks are as long as their panels may be without parts, up
-// to so many parts, more of which leave few LHS panels to an RHS panel that is decoded for them:
-// four took s8s8 3072x2048x3072 1.03 times as long. Parts pay where so much passes between two
-// visits to a tile of OUT, which so comes from L3: types of bytes and nibbles of 1000 rows and
-// columns and more took 0.91 to 0.98 of the time. With less it took up to 1.04 times as long.
+// to so many parts. With at most four s8s8 3072x2048x3072 took 1.03 times as long; with more, too
+// few LHS panels would share an RHS panel that is decoded for them. Parts pay where so much passes
+// between two visits to a tile of OUT that it comes from L3: of bytes and nibbles by s8 and s16,
+// 13x32, 14x32 and on AVX2 16x16 took 0.91 to 1.01 of the time. Where less passes they took up to
+// 1.04 times as long, and 6x16 and 4x16, whose LHS panels have fewer rows to share, 1.01 and 1.02.
 constexpr uk_index_t kMostPartsOfBlock = 8;
-constexpr uk_index_t kPassedBytes = 5 << 19;
+constexpr uk_index_t kPassedBytes = 2560 << 10;
+constexpr int32_t kLeastRowsOfParts = 8;
 constexpr uk_index_t kDecodedPartBytes = 16 << 10;
 constexpr uk_index_t kOutBlockBytes = 512 << 10;  // of OUT, where K is in eight parts or more
 constexpr uk_index_t kOutPartsBytes = 4 << 20;    // of fewer, so much for all parts together

@@ -101,8 +101,8 @@ struct Mmt4dWalk {
   uk_index_t rhs_bytes() const { return n * k * rhs_step_bytes; }
   bool rhs_streams() const { return rhs_bytes() >= kStreamBytes; }
   bool reads_rhs_once() const { return rhs_streams() && m == 1; }
-  // Whether tiles of OUT have left L2 when the next part of K, of so many steps, comes to them:
-  // what passes in between is the RHS and OUT of an LHS block.
+  // Whether tiles of OUT have left L2 when the next part of K, of so many steps of it, comes to
+  // them: what passes in between is the RHS and OUT of an LHS block.
   bool results_leave_l2(uk_index_t steps) const {
     const uk_index_t block_m = equal_block(m, lhs_step_bytes * steps, kLhsBlockBytes);
     return n * (rhs_step_bytes * steps + block_m * out_tile_bytes) >= kPassedBytes;
@@ -132,7 +132,8 @@ struct Mmt4dWalk {
            !results_share_sets;
   }
 
-  // Whether each LHS block brings the RHS from memory anew, whose panels are as short then.
+  // Whether the RHS comes from memory anew for each LHS block: its panels are then as short as
+  // where tiles fetch it beside an LHS block.
   bool rereads_memory() const { return !on_l3_that_feeds && rhs_bytes() >= kMemoryRhsBytes; }
 
   // Whether each LHS panel in turn should meet the RHS panels, by the walk with the roles

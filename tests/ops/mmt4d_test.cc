@@ -951,7 +951,7 @@ TEST_P(Mmt4dOnDecodedRhs, PartsOfBlocksOfK) {
 TEST_P(Mmt4dOnDecodedRhs, PartsOfBlocksOfKWithManyResults) {
   UK_SKIP_WITHOUT_LEVEL(GetParam().isa);
   for (const uk_tile_row_t* row : rows_that(takes_decoded_rhs, GetParam())) {
-    if (row->n0 < 16 || row->m0 < 4) continue;
+    if (row->n0 < 16 || row->m0 < uk::kLeastRowsOfParts) continue;
     const uk_tile_sizes_t tile = {row->m0, row->n0, row->k0};
     const uk_index_t part =
         uk::kDecodedPartBytes / uk::on_decoded_rhs_of_row(*row)->operand.step_bytes;
@@ -960,6 +960,7 @@ TEST_P(Mmt4dOnDecodedRhs, PartsOfBlocksOfKWithManyResults) {
     const uk_index_t m = std::max(kLhsPanels, uk::kSummedLhsPanels / uk::kMostPartsOfBlock + 1);
     const uk_index_t out_bytes = row->m0 * row->n0 * bits_of(GetParam().type.out) / 8;
     const uk_index_t n = uk::kPassedBytes / (2 * part * rhs_step_bytes(tile) + m * out_bytes) + 1;
+    ASSERT_LE(2 * part * m * lhs_step_bytes(tile), uk::kLhsBlockBytes) << "several LHS blocks";
     const Case all = {row->flags, m, n, k, tile, Strides::kDense, Edge::end, "random"};
     CpuData small = data;
     small[7] |= uk::kSmallL2;

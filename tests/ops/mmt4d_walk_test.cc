@@ -616,7 +616,7 @@ TEST(Mmt4dWalk, HasPlacesForTheSumsOfTheMostPartsOfABlock) {
   EXPECT_EQ(ceil_div(walk.k, walk.most_steps), most_parts);
 }
 
-TEST(Mmt4dWalk, TakesAFewPartsOfABlockWhereL2IsNotSmall) {
+TEST(Mmt4dWalk, TakesAtMostSoManyPartsOfABlockWhereL2IsNotSmall) {
   const Mmt4dWalk walk = in_parts_of_blocks();
   uk_index_t most_parts = 0;
   for (const TilesOfRhs& tiles : groups_of(walk)) {
