@@ -230,7 +230,7 @@ constexpr uk_index_t kLhsBlockBytesInSmallL2 = 256 << 10;
 // there. Instead of parts of 32 KiB, each of all RHS panels, s8s8 and s8s4 512x4096x4096 took 0.94
 // to 0.97 of the time, 1024x1024x1024 0.97 and 1; f16 as long, bf16, whose LHS panels are twice as
 // long and so come in smaller blocks, 1.02 to 1.04.
-constexpr uk_index_t kPanelBytesOfParts = 64 << 10;
+constexpr uk_index_t kPanelBytesOfPartsInSmallL2 = 64 << 10;
 // With 2 MiB of L2, on Emerald Rapids, blocks are as long as their panels may be without parts, up
 // to so many parts. With at most four s8s8 3072x2048x3072 took 1.03 times as long; with more, too
 // few LHS panels would share an RHS panel that is decoded for them. Parts pay where so much passes

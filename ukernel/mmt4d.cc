@@ -126,10 +126,10 @@ class DecodedRhs {
     const uk_index_t whole_steps = kDecodedBytes / tile_.operand.step_bytes;
     // Nobody measured parts of blocks where a core reads ahead by itself, nor, with a larger L2,
     // where L3 feeds tiles.
-    const bool gains = p.k > whole_steps && p.m0 >= kLeastRowsOfParts &&
-                       !l3_feeds_tiles(p.cpu_data) && walk->results_leave_l2(whole_steps);
     walk->has_parts =
-        type.rhs_bits <= 8 && !cpu_reads_ahead(p.cpu_data) && (walk->small_l2 || gains);
+        type.rhs_bits <= 8 && !cpu_reads_ahead(p.cpu_data) &&
+        (walk->small_l2 || (p.k > whole_steps && p.m0 >= kLeastRowsOfParts &&
+                            walk->results_leave_l2(whole_steps) && !l3_feeds_tiles(p.cpu_data)));
     const uk_index_t bytes = walk->has_parts ? kDecodedPartBytes : kDecodedBytes;
     walk->most_steps = bytes / tile_.operand.step_bytes;
     walk->most_lhs_panels = walk->results_share_sets ? kLhsPanelsInSets : kSummedLhsPanels;

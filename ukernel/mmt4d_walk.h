@@ -293,9 +293,9 @@ struct Mmt4dWalk {
     // An RHS panel that meets one LHS panel is read once in any order: splitting K would only add
     // traffic on OUT.
     if (m > 1 && can_split_k) {
-      const uk_index_t panel_bytes = rhs_blocks                             ? kLongPanelBytes
-                                     : has_k_parts && small_l2              ? kPanelBytesOfParts
-                                     : small_l2                             ? kPanelBytesInSmallL2
+      const uk_index_t panel_bytes = rhs_blocks                ? kLongPanelBytes
+                                     : has_k_parts && small_l2 ? kPanelBytesOfPartsInSmallL2
+                                     : small_l2                ? kPanelBytesInSmallL2
                                      : fetches_beside() || rereads_memory() ? kFetchedPanelBytes
                                                                             : kPanelBytes;
       block.k = equal_block(k, lhs_step_bytes + rhs_panels * rhs_step_bytes, panel_bytes, 16);

@@ -934,7 +934,8 @@ TEST_P(Mmt4dOnDecodedRhs, PartsOfBlocksOfK) {
     const uk_tile_sizes_t tile = {row->m0, row->n0, row->k0};
     const uk_index_t part =
         uk::kDecodedPartBytes / uk::on_decoded_rhs_of_row(*row)->operand.step_bytes;
-    const uk_index_t block = uk::kPanelBytesOfParts / (lhs_step_bytes(tile) + rhs_step_bytes(tile));
+    const uk_index_t block =
+        uk::kPanelBytesOfPartsInSmallL2 / (lhs_step_bytes(tile) + rhs_step_bytes(tile));
     ASSERT_GT(part, 0) << row->symbol;
     const uk_index_t parts = uk::ceil_div(block, part);
     ASSERT_GT(parts, 1) << row->symbol;

@@ -217,14 +217,19 @@ TEST(Mmt4dWalk, HasSmallerBlocksInASmallL2) {
   }
 }
 
-// The smallest RHS that has them, and the largest that has not.
-TEST(Mmt4dWalk, HasShorterPanelsWhereItReadsMemoryAnew) {
-  constexpr uk_index_t kN = kMemoryRhsBytes / (128 * 4096);
-  const Mmt4dWalk walk = {8, kN, 4096, 16, 64, 128, true};
+// Of steps of 64 and 128 bytes: no longer than panels are that are fetched, nor half as long.
+void check_fetched_panels(const Mmt4dWalk& walk) {
   for (const Call& call : calls_of(walk)) {
     ASSERT_LE(call.k1 * (64 + 128), kFetchedPanelBytes);
     ASSERT_GT(2 * call.k1 * (64 + 128), kFetchedPanelBytes);
   }
+}
+
+// The smallest RHS that has them, and the largest that has not.
+TEST(Mmt4dWalk, HasShorterPanelsWhereItReadsMemoryAnew) {
+  constexpr uk_index_t kN = kMemoryRhsBytes / (128 * 4096);
+  const Mmt4dWalk walk = {8, kN, 4096, 16, 64, 128, true};
+  check_fetched_panels(walk);
   Mmt4dWalk smaller = walk, fed = walk;
   smaller.n = kN - 1;
   fed.on_l3_that_feeds = true;
@@ -238,10 +243,7 @@ TEST(Mmt4dWalk, HasShorterPanelsWhereItFetchesBesideAFeedingL3) {
   Mmt4dWalk walk = {8, 41, 9000, 16, 64, 128, true};
   walk.on_l3_that_feeds = true;
   ASSERT_TRUE(walk.rhs_streams());
-  for (const Call& call : calls_of(walk)) {
-    ASSERT_LE(call.k1 * (64 + 128), kFetchedPanelBytes);
-    ASSERT_GT(2 * call.k1 * (64 + 128), kFetchedPanelBytes);
-  }
+  check_fetched_panels(walk);
   EXPECT_TRUE(walk.fetches_beside());
   Mmt4dWalk one_by_one = walk, exchanged = walk, cached = walk, elsewhere = walk, sharing = walk;
   one_by_one.l3_feeds = exchanged.exchanged = sharing.results_share_sets = true;
@@ -591,13 +593,23 @@ TEST(Mmt4dWalk, TakesAllPartsOfABlockWithOneRhsPanel) {
   ASSERT_EQ(0, groups[4].part);
   uk_index_t block_steps = 0;
   for (size_t at = 0; at < 4; ++at) block_steps += groups[at].rhs.k1;
-  EXPECT_LE(block_steps * (64 + 128), kPanelBytesOfParts);
-  EXPECT_GT(block_steps * (64 + 128), kPanelBytesOfParts / 2);
+  EXPECT_LE(block_steps * (64 + 128), kPanelBytesOfPartsInSmallL2);
+  EXPECT_GT(block_steps * (64 + 128), kPanelBytesOfPartsInSmallL2 / 2);
   for (uk_index_t j = 0; j < walk.n; ++j) {
     const TilesOfRhs& tiles = groups[static_cast<size_t>(4 * j)];
     ASSERT_EQ(j, tiles.rhs.j);
     ASSERT_EQ(0, tiles.rhs.k);
   }
+}
+
+void check_parts(const Mmt4dWalk& walk, uk_index_t expected_most) {
+  uk_index_t most = 0;
+  for (const TilesOfRhs& tiles : groups_of(walk)) {
+    ASSERT_LE(tiles.rhs.k1, walk.most_steps);
+    ASSERT_LE((tiles.part + 1) * (tiles.i1 - tiles.i0), kSummedLhsPanels);
+    most = std::max(most, tiles.part + 1);
+  }
+  EXPECT_EQ(expected_most, most);
 }
 
 // Four rows of bytes, the fewest that take a decoded RHS, by a column that takes a whole vector.
@@ -606,25 +618,13 @@ TEST(Mmt4dWalk, HasPlacesForTheSumsOfTheMostPartsOfABlock) {
   walk.m0 = walk.lhs_step_bytes = 4;
   walk.rhs_step_bytes = 1;
   walk.n = 3;
-  walk.k = kPanelBytesOfParts / 5;  // one block, as long as may be
+  walk.k = kPanelBytesOfPartsInSmallL2 / 5;  // one block, as long as may be
   walk.most_steps = kDecodedPartBytes / 64;
-  uk_index_t most_parts = 0;
-  for (const TilesOfRhs& tiles : groups_of(walk)) {
-    ASSERT_LE((tiles.part + 1) * (tiles.i1 - tiles.i0), kSummedLhsPanels);
-    most_parts = std::max(most_parts, tiles.part + 1);
-  }
-  EXPECT_EQ(ceil_div(walk.k, walk.most_steps), most_parts);
+  check_parts(walk, ceil_div(walk.k, walk.most_steps));
 }
 
 TEST(Mmt4dWalk, TakesAtMostSoManyPartsOfABlockWhereL2IsNotSmall) {
-  const Mmt4dWalk walk = in_parts_of_blocks();
-  uk_index_t most_parts = 0;
-  for (const TilesOfRhs& tiles : groups_of(walk)) {
-    ASSERT_LE(tiles.rhs.k1, walk.most_steps);
-    ASSERT_LE((tiles.part + 1) * (tiles.i1 - tiles.i0), kSummedLhsPanels);
-    most_parts = std::max(most_parts, tiles.part + 1);
-  }
-  EXPECT_EQ(kMostPartsOfBlock, most_parts);
+  check_parts(in_parts_of_blocks(), kMostPartsOfBlock);
 }
 
 // Tiles of `sizes`, elements in `bytes`, sums in four.
